@@ -1,0 +1,112 @@
+"""Token store -> batches. Each source gives the batch of any step by itself, so a run resumes at the exact place.
+
+    Windows    windows in random order, each read from nothing: GPT and all that train in parallel
+    Streams    B texts side by side, read chunk by chunk: the state of one chunk starts the next (truncated
+               backpropagation through time)
+    score_windows, score_streams    every token once, for evaluation
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+
+from .batch import Batch, next_token_batch
+from .store import TokenStore
+
+
+class Windows:
+    """Windows of `context` targets that begin `stride` tokens apart, shuffled anew, and shifted, in each epoch."""
+
+    carries_state = False
+
+    def __init__(
+        self, store: TokenStore, *, context: int, batch_size: int, stride: int | None = None, seed: int = 0
+    ):
+        self.store, self.seed = store, seed
+        self.context = min(context, store.num_tokens)
+        self.stride = min(stride or self.context, self.context)
+        shift_room = min(self.stride, store.num_tokens - self.context + 1)
+        self._num_windows = (store.num_tokens - self.context - (shift_room - 1)) // self.stride + 1
+        self._shift_room = shift_room
+        self.batch_size = min(batch_size, self._num_windows)
+        self.steps_per_epoch = self._num_windows // self.batch_size
+        self._epoch = -1
+
+    def batch(self, step: int) -> Batch:
+        epoch, place = divmod(step, self.steps_per_epoch)
+        if epoch != self._epoch:
+            order = np.random.default_rng((self.seed, epoch))
+            self._shift = int(order.integers(self._shift_room))
+            self._order = order.permutation(self._num_windows)
+            self._epoch = epoch
+        chosen = self._order[place * self.batch_size : (place + 1) * self.batch_size]
+        return _rows(self.store, chosen * self.stride + self._shift, self.context)
+
+    def is_fresh(self, step: int) -> bool:
+        return True
+
+
+class Streams:
+    """The text cut into `batch_size` tracks that are read side by side, `context` tokens a step."""
+
+    carries_state = True
+
+    def __init__(self, store: TokenStore, *, context: int, batch_size: int, seed: int = 0):
+        self.store, self.seed = store, seed
+        self.batch_size = min(batch_size, max(1, store.num_tokens // 2))
+        self._track = store.num_tokens // self.batch_size
+        self.context = min(context, self._track)
+        self.steps_per_epoch = max(1, (self._track - 1) // self.context)
+
+    def batch(self, step: int) -> Batch:
+        epoch, place = divmod(step, self.steps_per_epoch)
+        room = self._track - self.steps_per_epoch * self.context  # each epoch cuts its chunks elsewhere
+        shift = int(np.random.default_rng((self.seed, epoch)).integers(room + 1))
+        starts = np.arange(self.batch_size) * self._track + place * self.context + shift
+        return _rows(self.store, starts, self.context)
+
+    def is_fresh(self, step: int) -> bool:
+        """True where a new epoch begins and no state is carried in."""
+        return step % self.steps_per_epoch == 0
+
+
+def score_windows(store: TokenStore, *, context: int, stride: int | None = None, batch_size: int = 64) -> Iterator[Batch]:
+    """Every token exactly once. With `stride` < context, windows overlap and each scores only what is new in it."""
+    stride = stride or context
+    starts = [0]
+    while starts[-1] + context < store.num_tokens:
+        starts.append(starts[-1] + stride)
+    for first in range(0, len(starts), batch_size):
+        some = np.array(starts[first : first + batch_size])
+        places = some[:, None] + np.arange(context + 1)
+        is_token = places <= store.num_tokens  # (B, T+1); the last window may be short
+        rows = torch.from_numpy(store.ids[np.minimum(places, store.num_tokens)].astype(np.int64))
+        batch = next_token_batch(rows, torch.from_numpy(is_token))
+        if stride < context:
+            scored = batch.targets["tokens"].is_token
+            assert scored is not None
+            scored = scored.clone()
+            scored[(some > 0).nonzero()[0], : context - stride] = False
+            batch = Batch(batch.inputs, {"tokens": type(batch.targets["tokens"])(batch.targets["tokens"].ids, scored)})
+        yield batch
+
+
+def score_streams(store: TokenStore, *, chunk: int, tracks: int) -> Iterator[Batch]:
+    """Every token exactly once, in `tracks` stretches read side by side, so that state can be carried along each."""
+    tracks = min(tracks, store.num_tokens)
+    length = -(-store.num_tokens // tracks)
+    starts = np.arange(tracks) * length
+    ends = np.minimum(starts + length, store.num_tokens)
+    for offset in range(0, length, chunk):
+        places = starts[:, None] + offset + np.arange(min(chunk, length - offset) + 1)
+        is_token = places <= ends[:, None]
+        rows = torch.from_numpy(store.ids[np.minimum(places, store.num_tokens)].astype(np.int64))
+        yield next_token_batch(rows, None if is_token.all() else torch.from_numpy(is_token))
+
+
+def _rows(store: TokenStore, starts: np.ndarray, context: int) -> Batch:
+    places = starts[:, None] + np.arange(context + 1)  # (B, T+1)
+    return next_token_batch(torch.from_numpy(store.ids[places].astype(np.int64)))

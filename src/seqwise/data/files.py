@@ -1,0 +1,92 @@
+"""Files -> blocks of text, checked: UTF-8 with line and byte on failure, gzip, xz and bzip2, several files, a folder."""
+
+from __future__ import annotations
+
+import bz2
+import codecs
+import gzip
+import io
+import lzma
+import os
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO
+
+from ..errors import DataError
+
+OPENERS: dict[str, Callable[..., IO[bytes]]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}  # type: ignore[dict-item]
+TEXT_SUFFIXES = (".txt", ".text", ".md", ".rst", ".tex", ".py", ".c", ".h", ".cpp", ".js", ".ts", ".java", ".rs", ".go")
+TABLE_SUFFIXES = (".tsv", ".csv", ".jsonl", ".json", ".conllu")
+BLOCK_BYTES = 1 << 20
+
+
+def kind_of(path: Path) -> str:
+    """The suffix that tells what a file holds, compression aside: 'poems.txt.gz' -> '.txt'."""
+    name = path.name.lower()
+    for packed in OPENERS:
+        name = name.removesuffix(packed)
+    return os.path.splitext(name)[1]
+
+
+def open_bytes(path: Path) -> IO[bytes]:
+    return OPENERS.get(path.suffix.lower(), open)(path, "rb")
+
+
+def read_bytes(path: Path) -> Iterator[bytes]:
+    """The unpacked content in blocks; a damaged archive or an unreadable file is named."""
+    try:
+        with open_bytes(path) as file:
+            while data := file.read(BLOCK_BYTES):
+                yield data
+    except (gzip.BadGzipFile, lzma.LZMAError, zlib.error, EOFError) as error:
+        raise DataError(f"{path}: damaged or cut-off archive ({error}). Get the file again.") from None
+    except IsADirectoryError:
+        raise DataError(f"{path}: is a folder, expected a file.") from None
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror or error}.") from None
+
+
+def read_text(path: Path) -> Iterator[str]:
+    """The text in blocks. Lines end in a newline whatever the file has; a byte-order mark is dropped."""
+    decode = codecs.getincrementaldecoder("utf-8-sig")()
+    newlines = io.IncrementalNewlineDecoder(None, translate=True)
+    offset, lines = 0, 1  # of what was decoded so far
+    for data in read_bytes(path):
+        pending = len(decode.getstate()[0])
+        try:
+            text = decode.decode(data)
+        except UnicodeDecodeError as error:
+            raise _not_utf8(path, error, offset - pending, lines) from None
+        offset += len(data)
+        lines += text.count("\n")
+        if text := newlines.decode(text):
+            yield text
+    try:
+        text = decode.decode(b"", final=True)
+    except UnicodeDecodeError as error:
+        raise _not_utf8(path, error, offset - len(decode.getstate()[0]), lines) from None
+    if text := newlines.decode(text, final=True):
+        yield text
+
+
+def _not_utf8(path: Path, error: UnicodeDecodeError, offset: int, lines: int) -> DataError:
+    line = lines + error.object[: error.start].count(b"\n")
+    bad = error.object[error.start]
+    return DataError(
+        f"{path}: not UTF-8: line {line}, byte {offset + error.start} is 0x{bad:02x}. "
+        f"Convert it, for example: iconv -f latin1 -t utf-8 {path.name}"
+    )
+
+
+def text_files(path: Path) -> list[Path]:
+    """The files that `path` stands for: itself, or every text file below it in the order of their names."""
+    if not path.is_dir():
+        if not path.exists():
+            raise DataError(f"{path}: no such file or folder.")
+        return [path]
+    files = sorted(p for p in path.rglob("*") if p.is_file() and kind_of(p) in TEXT_SUFFIXES)
+    if not files:
+        others = sorted({p.suffix for p in path.rglob("*") if p.is_file()}) or ["nothing"]
+        raise DataError(f"{path}: no text files ({', '.join(TEXT_SUFFIXES[:4])}, …) in this folder; it holds {', '.join(others)}.")
+    return files

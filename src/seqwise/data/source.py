@@ -1,0 +1,184 @@
+"""DATA -> text in three parts. A path or the name of a data set becomes train, valid and test, each a stream of blocks.
+
+    data = open_text("poems.txt")
+    data.parts["train"].blocks()       # str, str, ...: never the whole text at once
+    data.description                   # what we took it for, and why
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import ConfigError, DataError, did_you_mean
+from .builtin import BUILTIN, builtin_file
+from .files import TABLE_SUFFIXES, kind_of, read_text, text_files
+from .public import PUBLIC, find_public
+
+PARTS = ("train", "valid", "test")
+PART_NAMES = {"train": "train", "valid": "valid", "val": "valid", "dev": "valid", "validation": "valid", "test": "test"}
+DEFAULT_SPLIT = "90/5/5"
+
+
+@dataclass(frozen=True)
+class TextPart:
+    """A stretch of text: some files one after another, or the characters from `start` up to `stop` of them."""
+
+    files: tuple[Path, ...]
+    start: int = 0
+    stop: int | None = None
+
+    def blocks(self) -> Iterator[str]:
+        position = 0
+        for block in joined_text(self.files):
+            first = max(0, self.start - position)
+            last = len(block) if self.stop is None else min(len(block), self.stop - position)
+            if first < last:
+                yield block[first:last]
+            position += len(block)
+            if self.stop is not None and position >= self.stop:
+                return
+
+
+@dataclass(frozen=True)
+class TextData:
+    """Text in up to three parts, read once from end to end: it is UTF-8, and its content is known by fingerprint."""
+
+    name: str
+    parts: dict[str, TextPart]
+    characters: dict[str, int]
+    """Characters in each part."""
+    lines: int
+    fingerprint: str
+    """sha256 of the text of all parts and of where they are cut."""
+    split: str
+    """How the parts were made, in words."""
+
+    @property
+    def description(self) -> str:
+        total = sum(self.characters.values())
+        parts = ", ".join(f"{part} {count:,}" for part, count in self.characters.items())
+        return f"{self.name}: {total:,} characters of text in {self.lines:,} lines; {self.split} ({parts})"
+
+
+def open_text(
+    source: str | Path | Sequence[str | Path],
+    *,
+    valid: str | Path | None = None,
+    test: str | Path | None = None,
+    split: str | None = None,
+) -> TextData:
+    """Find the text, check it from end to end, and cut it into parts.
+
+    `source` is one or more files, a folder, or the name of a data set. Parts are the files given for them, the files of
+    a folder named train, valid (dev, val) and test, or a contiguous split by characters such as "90/5/5" or "90/10".
+    """
+    sources = [source] if isinstance(source, str | Path) else list(source)
+    if len(sources) == 1 and not Path(sources[0]).exists():
+        name, given, default_split = _named(str(sources[0]))
+    else:
+        name = Path(sources[0]).name + (f" and {len(sources) - 1} more" if len(sources) > 1 else "")
+        given, default_split = _given_parts([Path(s) for s in sources]), None
+    if valid is not None:
+        given["valid"] = text_files(Path(valid))
+    if test is not None:
+        given["test"] = text_files(Path(test))
+    for file in given["train"]:
+        if kind_of(file) in TABLE_SUFFIXES:
+            raise DataError(
+                f"{file}: a {kind_of(file)} file holds columns, and language models read running text. "
+                "Give a .txt file with one text per line."
+            )
+    if "valid" in given or "test" in given:
+        if split is not None:
+            raise ConfigError(f'--split-at "{split}" and files for valid or test exclude each other; drop one.')
+        if "valid" not in given:
+            raise DataError(f"{name}: there are test files but none to validate on. Add --valid FILE.")
+        return _survey_files(name, given)
+    return _survey_split(name, given["train"], split or default_split or DEFAULT_SPLIT)
+
+
+def joined_text(files: Sequence[Path]) -> Iterator[str]:
+    """Several files as one text; each begins on a line of its own."""
+    last = "\n"
+    for file in files:
+        if last != "\n":
+            yield "\n"
+            last = "\n"
+        for block in read_text(file):
+            yield block
+            last = block[-1]
+
+
+def _named(name: str) -> tuple[str, dict[str, list[Path]], str | None]:
+    if name in BUILTIN:
+        return name, {"train": [builtin_file(name)]}, None
+    if name in PUBLIC:
+        return name, {part: [file] for part, file in find_public(name).items()}, PUBLIC[name].split
+    if "/" in name or "." in name:
+        raise DataError(f"{name}: no such file or folder.")
+    raise DataError(f'"{name}" is neither a file nor a data set. {did_you_mean(name, [*BUILTIN, *PUBLIC])}')
+
+
+def _given_parts(sources: list[Path]) -> dict[str, list[Path]]:
+    """A folder whose file names begin with train, valid and test is split already; anything else is one text."""
+    if len(sources) == 1 and sources[0].is_dir():
+        by_part: dict[str, list[Path]] = {}
+        for file in text_files(sources[0]):
+            words = file.name.lower().replace("-", ".").replace("_", ".").split(".")
+            part = next((PART_NAMES[word] for word in words if word in PART_NAMES), None)
+            by_part.setdefault(part or "other", []).append(file)
+        if "train" in by_part and "valid" in by_part and "other" not in by_part:
+            return by_part
+    return {"train": [file for source in sources for file in text_files(source)]}
+
+
+def _survey_files(name: str, given: dict[str, list[Path]]) -> TextData:
+    digest, characters, lines = hashlib.sha256(), {}, 0
+    for part in (p for p in PARTS if p in given):
+        digest.update(f"<{part}>".encode())
+        count = 0
+        for block in joined_text(given[part]):
+            digest.update(block.encode())
+            count += len(block)
+            lines += block.count("\n")
+        characters[part] = count
+    parts = {part: TextPart(tuple(given[part])) for part in characters}
+    return _checked(TextData(name, parts, characters, lines, digest.hexdigest(), "split as given"))
+
+
+def _survey_split(name: str, files: list[Path], split: str) -> TextData:
+    try:
+        shares = [float(share) for share in split.split("/")]
+    except ValueError:
+        shares = []
+    if len(shares) not in (2, 3) or min(shares) <= 0 or abs(sum(shares) - 100) > 1e-6:
+        raise ConfigError(f'--split-at "{split}" should be two or three shares that add up to 100, such as 90/10 or 90/5/5.')
+    digest, total, lines = hashlib.sha256(split.encode()), 0, 0
+    for block in joined_text(files):
+        digest.update(block.encode())
+        total += len(block)
+        lines += block.count("\n")
+    edges = [0, *(int(total * sum(shares[: i + 1]) / 100 + 1e-9) for i in range(len(shares) - 1)), total]
+    names = PARTS[: len(shares)]
+    parts = {
+        part: TextPart(tuple(files), start, stop) for part, start, stop in zip(names, edges, edges[1:], strict=False)
+    }
+    characters = {part: p.stop - p.start for part, p in parts.items() if p.stop is not None}
+    words = f"split in order {split}"
+    return _checked(TextData(name, parts, characters, lines, digest.hexdigest(), words))
+
+
+def _checked(data: TextData) -> TextData:
+    files = ", ".join(str(f) for f in data.parts["train"].files[:3])
+    if sum(data.characters.values()) == 0:
+        raise DataError(f"{files}: the file is empty. Give some text to learn from.")
+    for part, count in data.characters.items():
+        if count < 2:
+            raise DataError(
+                f"{files}: too little text: {sum(data.characters.values())} characters in all leave {count} to {part}. "
+                "A model needs a few hundred at least."
+            )
+    return data

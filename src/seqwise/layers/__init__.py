@@ -1,0 +1,1 @@
+"""The shared maths, one idea per file. Layers take plain arguments; only models see a config."""

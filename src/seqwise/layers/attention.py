@@ -1,0 +1,105 @@
+"""Causal self-attention: each token gathers from those before it what it needs, weighted by how well they match.
+
+    q, k, v     = W_q x, W_k x, W_v x, per head                        (1)
+    attention   = softmax(q k^T / sqrt(K)), future places closed       (2)   Vaswani et al. 2017, 3.2
+    y           = W_o [attention v, of all heads side by side]         (3)
+
+Shapes: B batch, T steps, S steps seen, C context, D model width, H heads, K head width.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from .positions import rotate
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the new tokens of a batch go in a key/value cache, and what each of them may look at."""
+
+    first: int | None
+    """The place of the first new token where it is the same for all rows, else None."""
+    positions: Tensor
+    """The place of each new token, (B, T)."""
+    used: int
+    """How many places are filled in the longest row, the new ones included."""
+    can_attend: Tensor | None
+    """(B, 1, T, S) bool; None where every new token sees all `used` places."""
+
+    @staticmethod
+    def after(lengths: list[int], num_new: int, device: torch.device) -> Place:
+        """The place of `num_new` tokens in each row behind the `lengths` that are there."""
+        used = max(lengths) + num_new
+        same = min(lengths) == max(lengths)
+        start = torch.tensor(lengths[:1] if same else lengths, device=device).unsqueeze(1)  # (1 or B, 1)
+        positions = (start + torch.arange(num_new, device=device)).expand(len(lengths), -1)  # (B, T)
+        can_attend = None
+        if num_new > 1 or not same:
+            can_attend = torch.arange(used, device=device) <= positions.unsqueeze(-1)  # (B, T, S)
+            can_attend = can_attend.unsqueeze(1)
+        return Place(lengths[0] if same else None, positions, used, can_attend)
+
+
+@dataclass(frozen=True)
+class LayerCache:
+    """The keys and values of one layer, (B, H, C, K) each, allocated once for the whole context."""
+
+    keys: Tensor
+    values: Tensor
+    place: Place
+
+    def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Write (B, H, T, K) to their places; return all that is there so far, (B, H, S, K)."""
+        place, num_new = self.place, keys.shape[2]
+        if place.first is not None:
+            self.keys[:, :, place.first : place.first + num_new] = keys
+            self.values[:, :, place.first : place.first + num_new] = values
+        else:
+            rows = torch.arange(len(keys), device=keys.device).unsqueeze(1)  # (B, 1)
+            self.keys[rows, :, place.positions] = keys.transpose(1, 2)  # indexed: (B, T, H, K)
+            self.values[rows, :, place.positions] = values.transpose(1, 2)
+        return self.keys[:, :, : place.used], self.values[:, :, : place.used]
+
+
+class CausalSelfAttention(nn.Module):
+    def __init__(self, model_dim: int, num_heads: int, *, dropout: float = 0.0, normalise: bool = False):
+        super().__init__()
+        self.num_heads, self.head_dim = num_heads, model_dim // num_heads
+        self.dropout, self.normalise = dropout, normalise
+        self.to_query_key_value = nn.Linear(model_dim, 3 * model_dim, bias=False)
+        self.to_output = nn.Linear(model_dim, model_dim, bias=False)
+
+    def forward(
+        self, x: Tensor, rotation: tuple[Tensor, Tensor] | None = None, cache: LayerCache | None = None
+    ) -> Tensor:
+        """x (B, T, D) -> (B, T, D). With a cache, x continues what the cache holds."""
+        B, T, D = x.shape
+        projected = self.to_query_key_value(x).view(B, T, 3, self.num_heads, self.head_dim)
+        query_key, v = projected[:, :, :2], projected[:, :, 2].transpose(1, 2)  # (B, T, 2, H, K), (B, H, T, K)
+        if self.normalise:  # unit length before the product: no head can saturate (Henry et al. 2020)
+            query_key = functional.rms_norm(query_key, (self.head_dim,))
+        if rotation is not None:
+            query_key = rotate(query_key, *rotation)
+        q, k = query_key.transpose(1, 3).unbind(dim=2)  # (B, H, 2, T, K) -> twice (B, H, T, K)
+        dropout = self.dropout if self.training else 0.0
+        if cache is None:
+            y = functional.scaled_dot_product_attention(q, k, v, is_causal=True, dropout_p=dropout)
+        elif cache.place.first == 0 and T > 1:  # nothing before: the new tokens see only each other
+            cache.append(k, v)
+            y = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        else:
+            k, v = cache.append(k, v)
+            y = functional.scaled_dot_product_attention(q, k, v, attn_mask=cache.place.can_attend)
+        return self.to_output(y.transpose(1, 2).reshape(B, T, D))
+
+
+def plain_attention(q: Tensor, k: Tensor, v: Tensor, can_attend: Tensor) -> tuple[Tensor, Tensor]:
+    """(2) and (3) before W_o, written out: values (B, H, T, K) and attention (B, H, T, S). The fused kernel's reference."""
+    scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5  # (B, H, T, S); near unit variance
+    attention = scores.masked_fill(~can_attend, float("-inf")).softmax(dim=-1)
+    return attention @ v, attention

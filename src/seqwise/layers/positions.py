@@ -1,0 +1,37 @@
+"""Where a token stands: learned vectors, sines of many wavelengths, or a rotation of queries and keys.
+
+    learned      p_t is a row of a table                                          Gehring et al. 2017, GPT
+    sinusoidal   p_t[2i] = sin(t / 10000^(2i/D)), p_t[2i+1] = cos(the same)  (1)  Vaswani et al. 2017, 3.5
+    rotary       q_t and k_s are turned by angles t*w_i and s*w_i, so that   (2)  Su et al. 2021
+                 their product depends on t - s alone
+
+Shapes: B batch, H heads, T steps, D model width, K head width.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def sinusoidal_table(length: int, model_dim: int) -> Tensor:
+    """(length, D) by (1)."""
+    t = torch.arange(length).unsqueeze(1)  # (length, 1)
+    frequency = 10_000.0 ** (-torch.arange(0, model_dim, 2) / model_dim)  # (D/2,)
+    table = torch.zeros(length, model_dim)
+    table[:, 0::2] = (t * frequency).sin()
+    table[:, 1::2] = (t * frequency).cos()[:, : model_dim // 2]
+    return table
+
+
+def rotary_table(length: int, head_dim: int, *, base: float = 10_000.0) -> tuple[Tensor, Tensor]:
+    """cos and sin of the angles t * base^(-2i/K), each (length, K/2)."""
+    frequency = base ** (-torch.arange(0, head_dim, 2) / head_dim)
+    angles = torch.arange(length).unsqueeze(1) * frequency
+    return angles.cos(), angles.sin()
+
+
+def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Turn each pair (x[i], x[i + K/2]) by its angle (2). x (..., K); cos and sin (..., K/2) that broadcast."""
+    first, second = x.chunk(2, dim=-1)
+    return torch.cat([first * cos - second * sin, second * cos + first * sin], dim=-1)

@@ -1,0 +1,88 @@
+"""The contract: a few verbs instead of a base class. A model has those that make sense for it.
+
+    score(batch, state) -> log_probs (B, T), state     how probable is each target? nats
+    loss(batch, state)  -> Loss                        what should fall in training?
+    fresh_state(B)      -> State                       nothing read yet
+    start(prompt)       -> log_probs (B, V), state     what comes after the prompt?
+    step(tokens, state) -> log_probs (B, V), state     and after one more token?
+
+Shapes: B batch, T steps, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+import torch
+from torch import Tensor
+
+from ..data.batch import Batch
+
+
+@dataclass
+class State:
+    """What a model remembers of what it has read. `step` may overwrite it; to branch, `select_rows` first."""
+
+    own: dict[str, Tensor]
+    """One row per hypothesis, batch first: this is what search reorders."""
+    memory: dict[str, Tensor] = field(default_factory=dict)
+    """One row per source (an encoder's output): never copied per hypothesis."""
+
+    def detach(self) -> State:
+        """The same numbers with no gradient into the past: where backpropagation through time is cut."""
+        return State({k: v.detach() for k, v in self.own.items()}, {k: v.detach() for k, v in self.memory.items()})
+
+
+def select_rows(state: State, index: Tensor) -> State:
+    """A copy whose hypotheses are those at `index` (B',): the one operation that search needs."""
+    return State({name: tensor.index_select(0, index) for name, tensor in state.own.items()}, state.memory)
+
+
+@dataclass(frozen=True)
+class Term:
+    """A sum over a micro-batch. The loop adds such sums up and divides once, so no average is ever averaged."""
+
+    total: Tensor
+    count: int
+    """How many targets the sum runs over; follows from the batch alone."""
+    weight: float = 1.0
+    over: str = "tokens"
+    """The field of `batch.targets` that `count` counts."""
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Named terms, and the state that the next chunk starts from (None where nothing is carried)."""
+
+    terms: dict[str, Term]
+    state: State | None = None
+
+    def over(self, counts: dict[str, int]) -> Tensor:
+        """The objective's share of this micro-batch: sum of weight * total / count, counts of the whole batch."""
+        return torch.stack([t.weight * t.total / max(1, counts[t.over]) for t in self.terms.values()]).sum()
+
+
+@runtime_checkable
+class Scores(Protocol):
+    """Every model: how probable is each target?"""
+
+    def score(self, batch: Batch, state: State | None = None) -> tuple[Tensor, State | None]: ...
+
+
+@runtime_checkable
+class Learns(Protocol):
+    """Every model trained by gradients: what should fall?"""
+
+    def loss(self, batch: Batch, state: State | None = None) -> Loss: ...
+
+
+@runtime_checkable
+class Continues(Protocol):
+    """Every model that can go on from a prompt: what comes next?"""
+
+    vocab_size: int
+
+    def fresh_state(self, batch_size: int) -> State: ...
+    def start(self, prompt: Batch) -> tuple[Tensor, State]: ...
+    def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]: ...

@@ -1,0 +1,226 @@
+"""GPT: a stack of causal self-attention layers that predicts the next token at every place at once.
+
+Radford et al. 2018, 2019 (pre-norm). Fixes in the recurrent network: no state of fixed size to squeeze the past
+through, a path of length one between any two tokens, and training in parallel over time.
+
+    x      = embedding of each token (+ its position)                  (1)
+    x      = x + attention(norm(x))        layers/attention.py         (2)   L times
+    x      = x + feed_forward(norm(x))     layers/feed_forward.py      (3)
+    p(token t+1 | tokens 1..t) = softmax(W norm(x_t))                  (4)   layers/heads.py
+
+Its state is the keys and values of all tokens so far, in a cache allocated once for the whole context. When the cache
+is full, a row forgets its oldest quarter and goes on.
+
+Shapes: B batch, T steps, C context, D model width, H heads, K head width, L layers, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from ..data.batch import Tokens, pad_rows
+from ..errors import ConfigError
+from ..layers.attention import CausalSelfAttention, LayerCache, Place
+from ..layers.feed_forward import FeedForward
+from ..layers.heads import NextTokenHead
+from ..layers.positions import rotary_table, sinusoidal_table
+from .contract import State
+from .next_token import NextTokenModel
+
+
+@dataclass(frozen=True)
+class GPTConfig:
+    vocab_size: int
+    """Number of tokens, from the tokenizer."""
+    context: int = 256
+    """Longest sequence the model can attend to, in tokens."""
+    num_layers: int = 4
+    """Blocks of attention and feed-forward."""
+    model_dim: int = 256
+    """Width of the stream that the blocks add to."""
+    num_heads: int = 4
+    """Attention heads; model_dim is split evenly between them."""
+    feed_forward_dim: int | None = None
+    """Width inside the feed-forward layer; four times model_dim where not set."""
+    positions: Literal["rotary", "learned", "sinusoidal"] = "rotary"
+    """How the model knows where a token stands."""
+    activation: Literal["gelu", "squared_relu"] = "squared_relu"
+    """What bends the feed-forward layer."""
+    normalise_queries: bool = True
+    """Bring queries and keys to unit length before their product, which bears higher learning rates."""
+    dropout: float = 0.0
+    """Share of values dropped after embeddings, attention and feed-forward in training."""
+    tied_embeddings: bool = False
+    """Use the embedding table as output weights as well."""
+
+    def __post_init__(self) -> None:
+        for name in ("vocab_size", "num_layers", "model_dim", "num_heads"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"model.{name} = {getattr(self, name)} should be at least 1.")
+        if self.context < 2:
+            raise ConfigError(f"model.context = {self.context} should be at least 2.")
+        if self.model_dim % self.num_heads:
+            fitting = [n for n in (1, 2, 4, 6, 8, 12, 16) if self.model_dim % n == 0][-2:]
+            raise ConfigError(
+                f"num_heads={self.num_heads} does not divide model_dim={self.model_dim}; try {' or '.join(map(str, fitting))}."
+            )
+        if self.positions == "rotary" and self.model_dim // self.num_heads % 2:
+            raise ConfigError(
+                f"rotary positions need an even head width; model_dim={self.model_dim} over num_heads={self.num_heads} "
+                f"gives {self.model_dim // self.num_heads}."
+            )
+        if not 0 <= self.dropout < 1:
+            raise ConfigError(f"model.dropout = {self.dropout} should lie in [0, 1).")
+
+
+class Block(nn.Module):
+    def __init__(self, config: GPTConfig):
+        super().__init__()
+        self.attention_norm = nn.RMSNorm(config.model_dim)
+        self.attention = CausalSelfAttention(
+            config.model_dim, config.num_heads, dropout=config.dropout, normalise=config.normalise_queries
+        )
+        self.feed_forward_norm = nn.RMSNorm(config.model_dim)
+        self.feed_forward = FeedForward(
+            config.model_dim, config.feed_forward_dim or 4 * config.model_dim, config.activation
+        )
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(self, x: Tensor, rotation: tuple[Tensor, Tensor] | None, cache: LayerCache | None) -> Tensor:
+        x = x + self.dropout(self.attention(self.attention_norm(x), rotation, cache))  # (2)
+        return x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))  # (3)
+
+
+class GPTBody(nn.Module):
+    carries_state = False
+    cos: Tensor
+    sin: Tensor
+    position_table: Tensor
+
+    def __init__(self, config: GPTConfig):
+        super().__init__()
+        self.config, self.vocab_size, self.context = config, config.vocab_size, config.context
+        self.head_dim = config.model_dim // config.num_heads
+        self.embedding = nn.Embedding(config.vocab_size, config.model_dim)
+        self.dropout = nn.Dropout(config.dropout)
+        self.blocks = nn.ModuleList(Block(config) for _ in range(config.num_layers))
+        self.norm = nn.RMSNorm(config.model_dim)
+        if config.positions == "learned":
+            self.position_table = nn.Parameter(torch.empty(config.context, config.model_dim))
+            nn.init.normal_(self.position_table, std=0.02)
+        elif config.positions == "sinusoidal":
+            self.register_buffer("position_table", sinusoidal_table(config.context, config.model_dim), persistent=False)
+        else:
+            cos, sin = rotary_table(config.context, self.head_dim)
+            self.register_buffer("cos", cos, persistent=False)  # (C, K/2)
+            self.register_buffer("sin", sin, persistent=False)
+        self._initialise()
+
+    def _initialise(self) -> None:
+        nn.init.normal_(self.embedding.weight, std=0.02)
+        for name, parameter in self.blocks.named_parameters():
+            if parameter.dim() == 2:
+                nn.init.normal_(parameter, std=parameter.shape[1] ** -0.5)
+            if name.endswith(("to_output.weight", "narrow.weight")):  # each block begins as the identity
+                nn.init.zeros_(parameter)
+
+    def fresh_state(self, batch_size: int) -> State:
+        config, like = self.config, self.embedding.weight
+        shape = (batch_size, config.num_layers, config.num_heads, config.context, self.head_dim)  # (B, L, H, C, K)
+        return State(
+            {
+                "keys": like.new_zeros(shape),
+                "values": like.new_zeros(shape),
+                "tokens": torch.zeros(batch_size, config.context, dtype=torch.long, device=like.device),
+                "length": torch.zeros(batch_size, dtype=torch.long, device=like.device),
+            }
+        )
+
+    def encode(self, tokens: Tokens, state: State | None = None) -> tuple[Tensor, State | None]:
+        """Hidden states (B, T, D) of the tokens. A state is filled only where one is given: training needs no cache."""
+        B, T = tokens.shape
+        if T > self.context:
+            raise ConfigError(
+                f"{T} tokens are more than the model's context of {self.context}. "
+                "Use shorter windows, or train with a larger model.context."
+            )
+        place = None if state is None else self._make_room(state, T)
+        x = self.embedding(tokens.ids)  # (B, T, D)  (1)
+        rotation = None
+        if self.config.positions == "rotary":
+            rotation = self._rotation(place, T)
+        elif place is None or place.first is not None:
+            first = 0 if place is None or place.first is None else place.first
+            x = x + self.position_table[first : first + T]
+        else:
+            x = x + self.position_table[place.positions]
+        x = self.dropout(x)
+        for layer, block in enumerate(self.blocks):
+            cache = None
+            if state is not None and place is not None:
+                cache = LayerCache(state.own["keys"][:, layer], state.own["values"][:, layer], place)
+            x = block(x, rotation, cache)
+        if state is not None and place is not None:
+            self._remember(state, tokens, place)
+        return self.norm(x), state
+
+    def _rotation(self, place: Place | None, num_new: int) -> tuple[Tensor, Tensor]:
+        """cos and sin for the new tokens, shaped to broadcast against (B, T, 2, H, K/2)."""
+        if place is None or place.first is not None:
+            first = 0 if place is None or place.first is None else place.first
+            cos, sin = self.cos[first : first + num_new], self.sin[first : first + num_new]  # (T, K/2)
+        else:
+            cos, sin = self.cos[place.positions], self.sin[place.positions]  # (B, T, K/2)
+        return cos.unsqueeze(-2).unsqueeze(-2), sin.unsqueeze(-2).unsqueeze(-2)
+
+    def _make_room(self, state: State, num_new: int) -> Place:
+        lengths: list[int] = state.own["length"].tolist()
+        if num_new == 1 and max(lengths) >= self.context:
+            self._forget_oldest(state)
+            lengths = state.own["length"].tolist()
+        if max(lengths) + num_new > self.context:
+            raise ConfigError(
+                f"{max(lengths)} tokens read and {num_new} new ones are more than the model's context of {self.context}."
+            )
+        return Place.after(lengths, num_new, state.own["length"].device)
+
+    def _remember(self, state: State, tokens: Tokens, place: Place) -> None:
+        if place.first is not None:
+            state.own["tokens"][:, place.first : place.first + tokens.shape[1]] = tokens.ids
+        else:
+            state.own["tokens"].scatter_(1, place.positions, tokens.ids)
+        state.own["length"] = state.own["length"] + (
+            tokens.shape[1] if tokens.is_token is None else tokens.lengths
+        )  # padding is written too, behind the end, and overwritten by what comes next
+
+    def _forget_oldest(self, state: State) -> None:
+        """Rows whose cache is full read their last three quarters anew, from position zero."""
+        keep = self._kept()
+        full = (state.own["length"] >= self.context).nonzero().squeeze(1)
+        recent = state.own["tokens"][full, self.context - keep :]
+        _, fresh = self.encode(Tokens(recent), self.fresh_state(len(full)))
+        assert fresh is not None
+        for name, tensor in fresh.own.items():
+            state.own[name][full] = tensor
+
+    def _kept(self) -> int:
+        return max(1, math.floor(0.75 * self.context))
+
+    def crop(self, prompt: Tokens) -> Tokens:
+        """A row that leaves no room keeps what a full cache would keep."""
+        if prompt.shape[1] < self.context:
+            return prompt
+        rows = [row[:n] for row, n in zip(prompt.ids.tolist(), prompt.lengths.tolist(), strict=True)]
+        kept = [row if len(row) < self.context else row[-self._kept() :] for row in rows]
+        return pad_rows(kept, device=prompt.ids.device)
+
+
+def build_gpt(config: GPTConfig) -> NextTokenModel:
+    body = GPTBody(config)
+    head = NextTokenHead(config.model_dim, config.vocab_size, tied_to=body.embedding if config.tied_embeddings else None)
+    return NextTokenModel(body, head)

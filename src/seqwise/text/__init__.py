@@ -1,0 +1,58 @@
+"""str -> ids -> str. Three tokenizers behind one small interface; TOKENIZERS is the table.
+
+Every tokenizer has one `boundary` token: the newline. It ends a line, and since a line also begins where another
+ended, it is what stands before the first token of a text. No other special token is needed for language models.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..errors import CheckpointError, ConfigError, did_you_mean
+from .blocks import whole_blocks as whole_blocks
+from .bpe import BPETokenizer
+from .characters import CharTokenizer
+from .words import WordTokenizer
+
+
+class Tokenizer(Protocol):
+    """Turns text into ids and back. `encode` may be given a text in blocks that end where `whole_blocks` cuts."""
+
+    kind: str
+    vocab_size: int
+    boundary: int
+    """The id of the newline, which also stands before the first token of a text."""
+
+    def encode(self, text: str) -> np.ndarray: ...  # int64 (T,)
+    def decode(self, ids: Sequence[int] | np.ndarray) -> str: ...
+    def piece(self, token: int) -> str: ...  # the text of one token, for people to read
+    def to_dict(self) -> dict[str, Any]: ...
+
+
+TOKENIZERS: dict[str, Any] = {"char": CharTokenizer, "word": WordTokenizer, "bpe": BPETokenizer}
+
+
+def train_tokenizer(kind: str, blocks: Iterable[str], **settings: Any) -> Tokenizer:
+    """Learn a vocabulary from blocks of training text, in memory that does not grow with the text."""
+    if kind not in TOKENIZERS:
+        raise ConfigError(f'unknown tokenizer "{kind}". {did_you_mean(kind, TOKENIZERS)}')
+    return TOKENIZERS[kind].train(whole_blocks(blocks), **settings)
+
+
+def save_tokenizer(tokenizer: Tokenizer, path: Path) -> None:
+    path.write_text(json.dumps({"kind": tokenizer.kind, **tokenizer.to_dict()}, ensure_ascii=False), encoding="utf-8")
+
+
+def load_tokenizer(path: Path) -> Tokenizer:
+    try:
+        saved = json.loads(path.read_text(encoding="utf-8"))
+        return TOKENIZERS[saved.pop("kind")].from_dict(saved)
+    except OSError as error:
+        raise CheckpointError(f"{path}: cannot be read: {error.strerror}.") from None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise CheckpointError(f"{path}: damaged: not a tokenizer that seqwise wrote. Restore it or train again.") from None

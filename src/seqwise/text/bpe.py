@@ -1,0 +1,68 @@
+"""Byte-level byte-pair encoding (Sennrich 2016; bytes as in GPT-2), by the `tokenizers` library.
+
+Starts from 256 bytes and joins the most frequent neighbours until the vocabulary is full. Any text can be written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from tokenizers import Tokenizer as Backend
+from tokenizers import decoders, models, pre_tokenizers, trainers
+
+from .blocks import pieces_of
+
+
+class BPETokenizer:
+    kind = "bpe"
+
+    def __init__(self, backend: Backend):
+        self._backend = backend
+        self.vocab_size = backend.get_vocab_size()
+        self.boundary = backend.token_to_id("Ċ")  # how the byte-level alphabet writes the newline
+        if self.boundary is None:
+            raise ValueError("the vocabulary has no newline")
+
+    @classmethod
+    def train(cls, blocks: Iterable[str], *, vocab_size: int = 4096, min_count: int = 2) -> BPETokenizer:
+        backend = Backend(models.BPE())
+        backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
+        backend.decoder = decoders.ByteLevel()
+        trainer = trainers.BpeTrainer(
+            vocab_size=vocab_size,
+            min_frequency=min_count,
+            initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+            show_progress=False,
+        )
+        lines = (_writable(line) for block in blocks for line in block.splitlines(keepends=True))
+        backend.train_from_iterator(lines, trainer)
+        return cls(backend)
+
+    def encode(self, text: str) -> np.ndarray:
+        # in pieces, so that the library can use every core
+        encoded = self._backend.encode_batch_fast(pieces_of(_writable(text), 1 << 15), add_special_tokens=False)
+        return np.concatenate([np.asarray(piece.ids, dtype=np.int64) for piece in encoded])
+
+    def decode(self, ids: Sequence[int] | np.ndarray) -> str:
+        return self._backend.decode([int(i) for i in ids], skip_special_tokens=False)
+
+    def piece(self, token: int) -> str:
+        return self.decode([token])
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"backend": self._backend.to_str()}
+
+    @classmethod
+    def from_dict(cls, saved: dict[str, Any]) -> BPETokenizer:
+        return cls(Backend.from_str(saved["backend"]))
+
+
+def _writable(text: str) -> str:
+    """Lone surrogates (half of a pair) have no bytes of their own; everything else passes unchanged."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode("utf-8")
+    return text

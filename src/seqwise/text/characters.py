@@ -1,0 +1,91 @@
+"""Characters: one token per character, and any Unicode text comes back as it was.
+
+A character that the training text does not have (or has fewer than `min_count` times) is spelled by its UTF-8 bytes,
+two hexadecimal digits each, with sixteen digit tokens. So nothing is lost, and such a character costs its real price in
+bits: an <unk> would hide it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+NUM_DIGITS = 16  # ids 0..15: the hexadecimal digits of a spelled character
+BOUNDARY = NUM_DIGITS  # id 16: the newline
+
+
+class CharTokenizer:
+    kind = "char"
+    boundary = BOUNDARY
+
+    def __init__(self, characters: list[str]):
+        """`characters` in the order of their ids, which begin after the sixteen digits; the first is the newline."""
+        if not characters or characters[0] != "\n" or any(len(c) != 1 for c in characters):
+            raise ValueError("the first character must be the newline, and each must be a single one")
+        self.characters = characters
+        self.vocab_size = NUM_DIGITS + len(characters)
+        code_points = np.array([ord(c) for c in characters])
+        self._id_of = np.full(code_points.max() + 2, -1, dtype=np.int64)  # code point -> id; the last stays -1
+        self._id_of[code_points] = np.arange(NUM_DIGITS, self.vocab_size)
+        self._code_of = np.concatenate([np.zeros(NUM_DIGITS, dtype=np.int64), code_points])
+
+    @classmethod
+    def train(cls, blocks: Iterable[str], *, min_count: int = 1) -> CharTokenizer:
+        counts: Counter[str] = Counter()
+        for block in blocks:
+            counts.update(block)
+        return cls(["\n", *sorted(c for c, count in counts.items() if c != "\n" and count >= min_count)])
+
+    def encode(self, text: str) -> np.ndarray:
+        code_points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+        ids = self._id_of[np.minimum(code_points, len(self._id_of) - 1)]
+        unseen = np.flatnonzero(ids < 0)
+        if len(unseen) == 0:
+            return ids
+        pieces, done = [], 0
+        for place in unseen:
+            pieces += [ids[done:place], _spell(text[place])]
+            done = place + 1
+        return np.concatenate([*pieces, ids[done:]])
+
+    def decode(self, ids: Sequence[int] | np.ndarray) -> str:
+        ids = np.asarray(ids, dtype=np.int64)
+        is_digit = ids < NUM_DIGITS
+        if not is_digit.any():
+            return _text(self._code_of[ids])
+        # runs of digits and runs of characters in turn
+        edges = np.flatnonzero(np.diff(is_digit)) + 1
+        runs = np.split(ids, edges)
+        return "".join(_unspell(run) if run[0] < NUM_DIGITS else _text(self._code_of[run]) for run in runs if len(run))
+
+    def piece(self, token: int) -> str:
+        return f"<{token:x}>" if token < NUM_DIGITS else self.characters[token - NUM_DIGITS]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"characters": self.characters}
+
+    @classmethod
+    def from_dict(cls, saved: dict[str, Any]) -> CharTokenizer:
+        return cls(saved["characters"])
+
+
+def _text(code_points: np.ndarray) -> str:
+    return code_points.astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
+
+
+def _spell(character: str) -> np.ndarray:
+    """'é' -> C3 A9 -> [12, 3, 10, 9]"""
+    data = np.frombuffer(character.encode("utf-8", "surrogatepass"), dtype=np.uint8).astype(np.int64)
+    return np.stack([data // 16, data % 16], axis=1).ravel()
+
+
+def _unspell(digits: np.ndarray) -> str:
+    digits = digits[: len(digits) // 2 * 2]  # a model may generate half a byte, or bytes that are no character
+    data = (digits[0::2] * 16 + digits[1::2]).astype(np.uint8).tobytes()
+    try:
+        return data.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return data.decode("utf-8", "replace")

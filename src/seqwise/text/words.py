@@ -1,0 +1,84 @@
+"""Words: one token per word, rare ones become <unk>. Lines end in the boundary token.
+
+A text that is already tokenised ("the cat , he said") is split at white space only. In ordinary prose, where commas
+stick to words, punctuation becomes tokens of its own. Which of the two it is, `train` sees from the text itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+UNKNOWN, BOUNDARY = 0, 1
+PROSE = re.compile(r"<unk>|\w+(?:['’]\w+)*|[^\w\s]|\n")  # a word, a mark, or the end of the line
+TOKENISED = re.compile(r"[^\s]+|\n")
+GLUED_MARK = re.compile(r"\w[.,;:!?](?=\s)")
+SPACE_BEFORE = re.compile(r" (?=[.,;:!?)\]}%])|(?<=[(\[{]) ")
+
+
+class WordTokenizer:
+    kind = "word"
+    boundary = BOUNDARY
+    unknown = UNKNOWN
+
+    def __init__(self, words: list[str], *, lower_case: bool = False, split_punctuation: bool = False):
+        """`words` in the order of their ids, after <unk> and the boundary."""
+        self.words = words
+        self.lower_case, self.split_punctuation = lower_case, split_punctuation
+        self.pieces = ["<unk>", "\n", *words]
+        self.vocab_size = len(self.pieces)
+        self._id_of = {piece: index for index, piece in enumerate(self.pieces)}
+        self._pattern = PROSE if split_punctuation else TOKENISED
+
+    @classmethod
+    def train(
+        cls,
+        blocks: Iterable[str],
+        *,
+        min_count: int = 1,
+        vocab_size: int | None = None,
+        lower_case: bool = False,
+        split_punctuation: bool | None = None,
+    ) -> WordTokenizer:
+        """Words by falling count. `split_punctuation=None` decides by how many words have a mark glued to them."""
+        counts: Counter[str] = Counter()
+        for block in blocks:
+            if split_punctuation is None:
+                split_punctuation = len(GLUED_MARK.findall(block)) > 0.02 * max(1, len(block.split()))
+            text = block.lower() if lower_case else block
+            counts.update((PROSE if split_punctuation else TOKENISED).findall(text))
+        kept = [w for w, count in counts.items() if count >= min_count and w not in ("\n", "<unk>")]
+        kept.sort(key=lambda word: (-counts[word], word))
+        if vocab_size is not None:
+            kept = kept[: max(0, vocab_size - 2)]
+        return cls(kept, lower_case=lower_case, split_punctuation=bool(split_punctuation))
+
+    def encode(self, text: str) -> np.ndarray:
+        id_of = self._id_of
+        words = self._pattern.findall(text.lower() if self.lower_case else text)
+        return np.fromiter((id_of.get(word, UNKNOWN) for word in words), dtype=np.int64, count=len(words))
+
+    def decode(self, ids: Sequence[int] | np.ndarray) -> str:
+        lines, words = [], []
+        for token in ids:
+            if token == BOUNDARY:
+                lines.append(" ".join(words) + "\n")
+                words = []
+            else:
+                words.append(self.pieces[token])
+        text = "".join(lines) + " ".join(words)
+        return SPACE_BEFORE.sub("", text) if self.split_punctuation else text
+
+    def piece(self, token: int) -> str:
+        return self.pieces[token]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"words": self.words, "lower_case": self.lower_case, "split_punctuation": self.split_punctuation}
+
+    @classmethod
+    def from_dict(cls, saved: dict[str, Any]) -> WordTokenizer:
+        return cls(**saved)
