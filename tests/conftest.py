@@ -18,7 +18,7 @@ def _own_world(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
     torch.manual_seed(0)
 
 
-@pytest.fixture()
+@pytest.fixture
 def shared_data(monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of public data sets, for tests that need one; they skip where it is missing."""
     if not SHARED_DATA or not Path(SHARED_DATA).exists():

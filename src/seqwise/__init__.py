@@ -1,3 +1,23 @@
-"""seqwise: every sequence model, from n-grams to Transformers."""
+"""seqwise: every sequence model, from n-grams to Transformers.
+
+    import seqwise
+    seqwise.train("poems.txt", model="lstm", minutes=2).generate("Shall I ")
+
+torch is imported when one of these names is first used, not before.
+"""
+
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+__all__ = ["__version__", "continue_training", "load", "train"]
+
+if TYPE_CHECKING:
+    from .api import continue_training, load, train
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        from . import api
+
+        return getattr(api, name)
+    raise AttributeError(f"module 'seqwise' has no attribute '{name}'")

@@ -1,9 +1,9 @@
 """Settings: frozen dataclasses with a sentence per field, TOML in and out, dotted overrides, "did you mean".
 
-    values = {"num_layers": 2}
-    build(GPTConfig, values, section="model", where="gpt.toml")     # unknown name -> ConfigError with the nearest one
-    parse_override("model.num_layers=2")                            # -> ("model", "num_layers", 2)
-    to_toml({"model": config})                                      # every field, its sentence as a comment
+values = {"num_layers": 2}
+build(GPTConfig, values, section="model", where="gpt.toml")     # unknown name -> ConfigError with the nearest one
+parse_override("model.num_layers=2")                            # -> ("model", "num_layers", 2)
+to_toml({"model": config})                                      # every field, its sentence as a comment
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ import ast
 import dataclasses
 import functools
 import inspect
+import itertools
 import json
 import math
 import textwrap
 import tomllib
 import types
 import typing
+from collections.abc import Hashable
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -42,7 +44,7 @@ class Setting:
 
 
 @functools.cache
-def settings_of(config_class: type) -> dict[str, Setting]:
+def settings_of(config_class: Any) -> dict[str, Setting]:
     """The fields of a config dataclass by name, with the sentence that stands below each in the source."""
     sentences = _sentences(config_class)
     kinds = typing.get_type_hints(config_class)
@@ -57,16 +59,16 @@ def _sentences(config_class: type) -> dict[str, str]:
     tree = ast.parse(textwrap.dedent(inspect.getsource(config_class)))
     found: dict[str, str] = {}
     body = typing.cast(ast.ClassDef, tree.body[0]).body
-    for field, below in zip(body, body[1:], strict=False):
-        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(below, ast.Expr):
-            if isinstance(below.value, ast.Constant) and isinstance(below.value.value, str):
-                found[field.target.id] = " ".join(below.value.value.split())
+    for field, below in itertools.pairwise(body):
+        match field, below:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(sentence))):
+                found[name] = " ".join(sentence.split())
     return found
 
 
 def build(config_class: type[Config], values: dict[str, Any], *, section: str, where: str = "settings") -> Config:
     """Make a config from plain values; a ConfigError names the file, the setting and the fix."""
-    known = settings_of(config_class)
+    known = settings_of(typing.cast(Hashable, config_class))
     checked = {}
     for name, value in values.items():
         if name not in known:
@@ -134,11 +136,11 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def to_toml(header: dict[str, Any], sections: dict[str, Any]) -> str:
-    """Header values, then one table per config, each field under its sentence. None has no TOML form: left as comment."""
+    """Header values, then one table per config, each field under its sentence; None has no TOML form."""
     lines = [f"{name} = {_toml_value(value)}" for name, value in header.items()]
     for section, config in sections.items():
         lines += ["", f"[{section}]"]
-        for name, setting in settings_of(type(config)).items():
+        for name, setting in settings_of(typing.cast(Hashable, type(config))).items():
             value = getattr(config, name)
             lines += [f"# {line}" for line in textwrap.wrap(setting.sentence, 110)]
             lines.append(f"# {name} is not set" if value is None else f"{name} = {_toml_value(value)}")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import torch
 from torch import Tensor
@@ -38,6 +39,8 @@ class Batch:
 
     inputs: dict[str, Tokens]
     targets: dict[str, Tokens]
+    starts_anew: Tensor | None = None
+    """(B,) bool: rows that do not go on from the state of the batch before; None where that is not asked."""
 
     def __len__(self) -> int:
         return next(iter(self.inputs.values())).shape[0]
@@ -49,7 +52,7 @@ class Batch:
     def split(self, parts: int) -> list[Batch]:
         """Micro-batches of whole rows, as even as can be."""
         edges = torch.linspace(0, len(self), min(parts, len(self)) + 1).round().int().tolist()
-        return [self.rows(slice(a, b)) for a, b in zip(edges, edges[1:], strict=False)]
+        return [self.rows(slice(a, b)) for a, b in pairwise(edges)]
 
     def rows(self, index: slice) -> Batch:
         return self._map(lambda tensor: tensor[index])
@@ -57,14 +60,15 @@ class Batch:
     def to(self, device: torch.device | str) -> Batch:
         return self._map(lambda tensor: tensor.to(device, non_blocking=True))
 
-    def _map(self, change) -> Batch:
+    def _map(self, change: Callable[[Tensor], Tensor]) -> Batch:
         def changed(fields: dict[str, Tokens]) -> dict[str, Tokens]:
             return {
                 name: Tokens(change(f.ids), None if f.is_token is None else change(f.is_token))
                 for name, f in fields.items()
             }
 
-        return Batch(changed(self.inputs), changed(self.targets))
+        starts_anew = None if self.starts_anew is None else change(self.starts_anew)
+        return Batch(changed(self.inputs), changed(self.targets), starts_anew)
 
 
 def pad_rows(rows: Sequence[Sequence[int]], *, device: torch.device | str = "cpu") -> Tokens:

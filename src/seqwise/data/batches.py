@@ -1,30 +1,27 @@
 """Token store -> batches. Each source gives the batch of any step by itself, so a run resumes at the exact place.
 
-    Windows    windows in random order, each read from nothing: GPT and all that train in parallel
-    Streams    B texts side by side, read chunk by chunk: the state of one chunk starts the next (truncated
-               backpropagation through time)
-    score_windows, score_streams    every token once, for evaluation
+Windows    windows in random order, each read from nothing: GPT and all that train in parallel
+Streams    B texts side by side, read chunk by chunk: the state of one chunk starts the next (truncated
+           backpropagation through time)
+score_windows, score_streams    every token once, for evaluation
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import torch
 
-from .batch import Batch, next_token_batch
+from .batch import Batch, Tokens, next_token_batch
 from .store import TokenStore
 
 
 class Windows:
     """Windows of `context` targets that begin `stride` tokens apart, shuffled anew, and shifted, in each epoch."""
 
-    carries_state = False
-
-    def __init__(
-        self, store: TokenStore, *, context: int, batch_size: int, stride: int | None = None, seed: int = 0
-    ):
+    def __init__(self, store: TokenStore, *, context: int, batch_size: int, stride: int | None = None, seed: int = 0):
         self.store, self.seed = store, seed
         self.context = min(context, store.num_tokens)
         self.stride = min(stride or self.context, self.context)
@@ -45,14 +42,14 @@ class Windows:
         chosen = self._order[place * self.batch_size : (place + 1) * self.batch_size]
         return _rows(self.store, chosen * self.stride + self._shift, self.context)
 
-    def is_fresh(self, step: int) -> bool:
-        return True
-
 
 class Streams:
-    """The text cut into `batch_size` tracks that are read side by side, `context` tokens a step."""
+    """The text cut into `batch_size` tracks that are read side by side, `context` tokens a step.
 
-    carries_state = True
+    Now and then a row starts anew, else a model that has always been reading would be lost at the start of a text.
+    """
+
+    ANEW_EVERY = 16  # chunks; the rows take turns
 
     def __init__(self, store: TokenStore, *, context: int, batch_size: int, seed: int = 0):
         self.store, self.seed = store, seed
@@ -65,15 +62,15 @@ class Streams:
         epoch, place = divmod(step, self.steps_per_epoch)
         room = self._track - self.steps_per_epoch * self.context  # each epoch cuts its chunks elsewhere
         shift = int(np.random.default_rng((self.seed, epoch)).integers(room + 1))
-        starts = np.arange(self.batch_size) * self._track + place * self.context + shift
-        return _rows(self.store, starts, self.context)
-
-    def is_fresh(self, step: int) -> bool:
-        """True where a new epoch begins and no state is carried in."""
-        return step % self.steps_per_epoch == 0
+        rows = np.arange(self.batch_size)
+        batch = _rows(self.store, rows * self._track + place * self.context + shift, self.context)
+        starts_anew = (place == 0) | ((place + rows) % self.ANEW_EVERY == 0)
+        return replace(batch, starts_anew=torch.from_numpy(starts_anew))
 
 
-def score_windows(store: TokenStore, *, context: int, stride: int | None = None, batch_size: int = 64) -> Iterator[Batch]:
+def score_windows(
+    store: TokenStore, *, context: int, stride: int | None = None, batch_size: int = 64
+) -> Iterator[Batch]:
     """Every token exactly once. With `stride` < context, windows overlap and each scores only what is new in it."""
     stride = stride or context
     starts = [0]
@@ -86,11 +83,9 @@ def score_windows(store: TokenStore, *, context: int, stride: int | None = None,
         rows = torch.from_numpy(store.ids[np.minimum(places, store.num_tokens)].astype(np.int64))
         batch = next_token_batch(rows, torch.from_numpy(is_token))
         if stride < context:
-            scored = batch.targets["tokens"].is_token
-            assert scored is not None
-            scored = scored.clone()
-            scored[(some > 0).nonzero()[0], : context - stride] = False
-            batch = Batch(batch.inputs, {"tokens": type(batch.targets["tokens"])(batch.targets["tokens"].ids, scored)})
+            is_new = is_token[:, 1:].copy()
+            is_new[some > 0, : context - stride] = False
+            batch = replace(batch, targets={"tokens": Tokens(batch.targets["tokens"].ids, torch.from_numpy(is_new))})
         yield batch
 
 

@@ -36,7 +36,9 @@ def _library_source() -> str:
 
 
 BUILTIN = {
-    "python-reference": Builtin("Python's language reference: English prose and code, about 0.6 MB", _language_reference),
+    "python-reference": Builtin(
+        "Python's language reference: English prose and code, about 0.6 MB", _language_reference
+    ),
     "python-source": Builtin("Python's standard library: source code, about 4 MB", _library_source),
 }
 

@@ -1,4 +1,4 @@
-"""Files -> blocks of text, checked: UTF-8 with line and byte on failure, gzip, xz and bzip2, several files, a folder."""
+"""Files -> blocks of text, checked: UTF-8 (a mistake is told by line and byte), gzip, xz, bzip2, folders."""
 
 from __future__ import annotations
 
@@ -88,5 +88,7 @@ def text_files(path: Path) -> list[Path]:
     files = sorted(p for p in path.rglob("*") if p.is_file() and kind_of(p) in TEXT_SUFFIXES)
     if not files:
         others = sorted({p.suffix for p in path.rglob("*") if p.is_file()}) or ["nothing"]
-        raise DataError(f"{path}: no text files ({', '.join(TEXT_SUFFIXES[:4])}, …) in this folder; it holds {', '.join(others)}.")
+        raise DataError(
+            f"{path}: no text files ({', '.join(TEXT_SUFFIXES[:4])}, …) in this folder; it holds {', '.join(others)}."
+        )
     return files

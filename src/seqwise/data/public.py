@@ -1,7 +1,7 @@
 """Public data sets: name, address, sha256 of the unpacked content, licence. Looked up in SEQWISE_DATA first.
 
-    seqwise data list
-    seqwise data get tinyshakespeare
+seqwise data list
+seqwise data get tinyshakespeare
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
 """DATA -> text in three parts. A path or the name of a data set becomes train, valid and test, each a stream of blocks.
 
-    data = open_text("poems.txt")
-    data.parts["train"].blocks()       # str, str, ...: never the whole text at once
-    data.description                   # what we took it for, and why
+data = open_text("poems.txt")
+data.parts["train"].blocks()       # str, str, ...: never the whole text at once
+data.description                   # what we took it for, and why
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..errors import ConfigError, DataError, did_you_mean
@@ -100,6 +100,14 @@ def open_text(
     return _survey_split(name, given["train"], split or default_split or DEFAULT_SPLIT)
 
 
+def open_whole(source: str | Path) -> TextData:
+    """A file or folder as one part named "whole", for scoring."""
+    files = text_files(Path(source))
+    data = _survey_files(str(source), {"train": files})
+    part = data.parts["train"]
+    return replace(data, parts={"whole": part}, characters={"whole": data.characters["train"]}, split="scored whole")
+
+
 def joined_text(files: Sequence[Path]) -> Iterator[str]:
     """Several files as one text; each begins on a line of its own."""
     last = "\n"
@@ -155,7 +163,9 @@ def _survey_split(name: str, files: list[Path], split: str) -> TextData:
     except ValueError:
         shares = []
     if len(shares) not in (2, 3) or min(shares) <= 0 or abs(sum(shares) - 100) > 1e-6:
-        raise ConfigError(f'--split-at "{split}" should be two or three shares that add up to 100, such as 90/10 or 90/5/5.')
+        raise ConfigError(
+            f'--split-at "{split}" should be two or three shares that add up to 100, such as 90/10 or 90/5/5.'
+        )
     digest, total, lines = hashlib.sha256(split.encode()), 0, 0
     for block in joined_text(files):
         digest.update(block.encode())
@@ -172,7 +182,7 @@ def _survey_split(name: str, files: list[Path], split: str) -> TextData:
 
 
 def _checked(data: TextData) -> TextData:
-    files = ", ".join(str(f) for f in data.parts["train"].files[:3])
+    files = ", ".join(str(f) for f in next(iter(data.parts.values())).files[:3])
     if sum(data.characters.values()) == 0:
         raise DataError(f"{files}: the file is empty. Give some text to learn from.")
     for part, count in data.characters.items():

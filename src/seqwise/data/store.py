@@ -1,8 +1,8 @@
 """Token store: a part of the data as ids on disk, memory-mapped, built in constant memory, cached by content.
 
-    store = build_store(data, "train", tokenizer)
-    store.ids           # uint16 or uint32 (N+1,): the boundary token first, then the N tokens of the text
-    store.num_tokens    # N
+store = build_store(data, "train", tokenizer)
+store.ids           # uint16 or uint32 (N+1,): the boundary token first, then the N tokens of the text
+store.num_tokens    # N
 """
 
 from __future__ import annotations
@@ -67,7 +67,12 @@ def _write(data: TextData, part: str, tokenizer: Tokenizer, folder: Path, progre
                 num_tokens += len(ids)
                 num_chars += len(block)
                 progress(len(block))
-        about = {"format": STORE_FORMAT, "dtype": np.dtype(dtype).name, "num_tokens": num_tokens, "num_chars": num_chars}
+        about = {
+            "format": STORE_FORMAT,
+            "dtype": np.dtype(dtype).name,
+            "num_tokens": num_tokens,
+            "num_chars": num_chars,
+        }
         (unfinished / "store.json").write_text(json.dumps(about))
         if folder.exists():  # left behind without its store.json
             shutil.rmtree(folder)

@@ -22,6 +22,6 @@ class NextTokenHead(nn.Module):
         return functional.log_softmax(self.output(hidden), dim=-1)
 
     def score(self, hidden: Tensor, targets: Tensor) -> Tensor:
-        """log p of each target: (B, T, D), (B, T) -> (B, T), nats. The fused kernel never holds the log-softmax twice."""
+        """log p of each target: (B, T, D), (B, T) -> (B, T), nats."""
         logits = self.output(hidden)
         return -functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="none").view_as(targets)

@@ -42,7 +42,7 @@ class LSTM(nn.Module):
 
     def fresh_state(self, batch_size: int) -> tuple[Tensor, Tensor]:
         """Nothing remembered: h and c, (B, L, D) each."""
-        like = self.kernel.weight_hh_l0
+        like = next(self.kernel.parameters())
         zeros = like.new_zeros(batch_size, self.num_layers, self.model_dim)
         return zeros, zeros.clone()
 
@@ -72,7 +72,9 @@ class LSTM(nn.Module):
 
     def cell(self, layer: int, x: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
         """One step of one layer: x (B, E), h and c (B, D) -> h and c (B, D)."""
-        w, u, b_w, b_u = (getattr(self.kernel, f"{n}_l{layer}") for n in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"))
+        w, u, b_w, b_u = (
+            getattr(self.kernel, f"{n}_l{layer}") for n in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+        )
         gates = x @ w.T + b_w + h @ u.T + b_u  # (B, 4D)
         i, f, g, o = gates.chunk(4, dim=-1)  # four times (B, D), in the order of torch's kernel
         c = f.sigmoid() * c + i.sigmoid() * g.tanh()  # (1) (2) (3)

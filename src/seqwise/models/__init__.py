@@ -28,9 +28,7 @@ MODELS = {
     "ngram": Family(
         NgramConfig, Ngram, "counting", 1948, "the last n-1 tokens", "counting what follows what gives a probability"
     ),
-    "lstm": Family(
-        LSTMConfig, build_lstm, "gradients", 1997, "h and c, of fixed size", "gradients survive many steps"
-    ),
+    "lstm": Family(LSTMConfig, build_lstm, "gradients", 1997, "h and c, of fixed size", "gradients survive many steps"),
     "gpt": Family(
         GPTConfig, build_gpt, "gradients", 2018, "keys and values of all tokens", "any two tokens are one step apart"
     ),

@@ -39,6 +39,15 @@ def select_rows(state: State, index: Tensor) -> State:
     return State({name: tensor.index_select(0, index) for name, tensor in state.own.items()}, state.memory)
 
 
+def restart_rows(state: State, starts_anew: Tensor, fresh: State) -> State:
+    """The state with the rows at `starts_anew` (B,) as they are before anything is read."""
+    own = {}
+    for name, tensor in state.own.items():
+        chosen = starts_anew.view(-1, *[1] * (tensor.dim() - 1))
+        own[name] = torch.where(chosen, fresh.own[name], tensor)
+    return State(own, state.memory)
+
+
 @dataclass(frozen=True)
 class Term:
     """A sum over a micro-batch. The loop adds such sums up and divides once, so no average is ever averaged."""
@@ -86,3 +95,9 @@ class Continues(Protocol):
     def fresh_state(self, batch_size: int) -> State: ...
     def start(self, prompt: Batch) -> tuple[Tensor, State]: ...
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]: ...
+
+
+def device_of(model: object) -> torch.device:
+    """Where a model's weights are; count models live on the CPU."""
+    parameters = getattr(model, "parameters", None)
+    return next(parameters()).device if parameters is not None else torch.device("cpu")

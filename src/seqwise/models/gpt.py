@@ -67,7 +67,8 @@ class GPTConfig:
         if self.model_dim % self.num_heads:
             fitting = [n for n in (1, 2, 4, 6, 8, 12, 16) if self.model_dim % n == 0][-2:]
             raise ConfigError(
-                f"num_heads={self.num_heads} does not divide model_dim={self.model_dim}; try {' or '.join(map(str, fitting))}."
+                f"num_heads={self.num_heads} does not divide model_dim={self.model_dim}; "
+                f"try {' or '.join(map(str, fitting))}."
             )
         if self.positions == "rotary" and self.model_dim // self.num_heads % 2:
             raise ConfigError(
@@ -144,7 +145,7 @@ class GPTBody(nn.Module):
     def encode(self, tokens: Tokens, state: State | None = None) -> tuple[Tensor, State | None]:
         """Hidden states (B, T, D) of the tokens. A state is filled only where one is given: training needs no cache."""
         B, T = tokens.shape
-        if T > self.context:
+        if self.context < T:
             raise ConfigError(
                 f"{T} tokens are more than the model's context of {self.context}. "
                 "Use shorter windows, or train with a larger model.context."
@@ -185,7 +186,8 @@ class GPTBody(nn.Module):
             lengths = state.own["length"].tolist()
         if max(lengths) + num_new > self.context:
             raise ConfigError(
-                f"{max(lengths)} tokens read and {num_new} new ones are more than the model's context of {self.context}."
+                f"{max(lengths)} tokens read and {num_new} new ones "
+                f"are more than the model's context of {self.context}."
             )
         return Place.after(lengths, num_new, state.own["length"].device)
 
@@ -222,5 +224,7 @@ class GPTBody(nn.Module):
 
 def build_gpt(config: GPTConfig) -> NextTokenModel:
     body = GPTBody(config)
-    head = NextTokenHead(config.model_dim, config.vocab_size, tied_to=body.embedding if config.tied_embeddings else None)
+    head = NextTokenHead(
+        config.model_dim, config.vocab_size, tied_to=body.embedding if config.tied_embeddings else None
+    )
     return NextTokenModel(body, head)

@@ -69,6 +69,8 @@ class Ngram:
 
     context = None
     carries_state = True
+    score_tracks = 1
+    """Reading several stretches side by side gains a count model nothing, and would cut contexts."""
 
     def __init__(self, config: NgramConfig):
         self.config, self.vocab_size = config, config.vocab_size
@@ -85,6 +87,7 @@ class Ngram:
         ids = np.asarray(ids, dtype=np.int64)
         words, ends_line = ids[1:], ids[1:] == self.config.boundary  # (N,) what is predicted
         grams: list[_Grams] = []
+        previous_gram = np.empty(0, dtype=np.int64)
         # context[i]: the (k-1)-gram that stands before words[i], as a place in its level; for k = 1 the empty one
         context = np.zeros(len(words), dtype=np.int64)
         for k in range(1, order + 1):
@@ -307,7 +310,7 @@ def _read(contexts, word, resets, offsets, words, first):
 
 @njit(cache=True)
 def _score(text, targets, offsets, words, first, log_prob, log_backoff, resets):
-    """log p of targets (B, T) after text (B, n-1+T): the longest gram that is known, and a backoff for each that is not."""
+    """log p of targets (B, T) after text (B, n-1+T): the longest known gram, and a backoff for each unknown one."""
     num_rows, num_steps = targets.shape
     num_levels = len(offsets) - 1
     memory = text.shape[1] - num_steps
@@ -361,5 +364,3 @@ def _distributions(text, offsets, words, first, log_prob, log_backoff, resets):
             for gram in range(first[start], first[start + 1]):
                 result[row, words[offsets[level] + gram]] = log_prob[offsets[level] + gram]
     return result
-
-

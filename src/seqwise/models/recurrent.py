@@ -86,5 +86,7 @@ class LSTMBody(nn.Module):
 
 def build_lstm(config: LSTMConfig) -> NextTokenModel:
     body = LSTMBody(config)
-    head = NextTokenHead(config.model_dim, config.vocab_size, tied_to=body.embedding if config.tied_embeddings else None)
+    head = NextTokenHead(
+        config.model_dim, config.vocab_size, tied_to=body.embedding if config.tied_embeddings else None
+    )
     return NextTokenModel(body, head)

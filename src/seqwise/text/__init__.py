@@ -55,4 +55,6 @@ def load_tokenizer(path: Path) -> Tokenizer:
     except OSError as error:
         raise CheckpointError(f"{path}: cannot be read: {error.strerror}.") from None
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise CheckpointError(f"{path}: damaged: not a tokenizer that seqwise wrote. Restore it or train again.") from None
+        raise CheckpointError(
+            f"{path}: damaged: not a tokenizer that seqwise wrote. Restore it or train again."
+        ) from None

@@ -48,7 +48,7 @@ class CharTokenizer:
         pieces, done = [], 0
         for place in unseen:
             pieces += [ids[done:place], _spell(text[place])]
-            done = place + 1
+            done = int(place) + 1
         return np.concatenate([*pieces, ids[done:]])
 
     def decode(self, ids: Sequence[int] | np.ndarray) -> str:

@@ -63,7 +63,8 @@ class WordTokenizer:
         return np.fromiter((id_of.get(word, UNKNOWN) for word in words), dtype=np.int64, count=len(words))
 
     def decode(self, ids: Sequence[int] | np.ndarray) -> str:
-        lines, words = [], []
+        lines: list[str] = []
+        words: list[str] = []
         for token in ids:
             if token == BOUNDARY:
                 lines.append(" ".join(words) + "\n")

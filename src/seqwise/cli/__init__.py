@@ -1,0 +1,300 @@
+"""The command line: parse, call the library, show. torch is imported by the commands that compute, inside them."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import click
+import typer
+
+from ..errors import ConfigError, SeqwiseError
+
+app = typer.Typer(
+    name="seqwise",
+    help="Every sequence model, from n-grams to Transformers: train it, evaluate it, let it write, on your own data.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+data_app = typer.Typer(help="Data sets: list them, get them, check a text before training.", no_args_is_help=True)
+app.add_typer(data_app, name="data")
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for a program to read.")]
+
+
+def main() -> None:
+    """Run a command. Exit code 0 done, 1 our fault (traceback), 2 the user's input, 130 Ctrl-C."""
+    try:
+        app(standalone_mode=False)
+    except click.exceptions.Exit as done:
+        sys.exit(done.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(2)
+    except (click.Abort, KeyboardInterrupt):
+        sys.stderr.write("interrupted\n")
+        sys.exit(130)
+    except SeqwiseError as error:
+        sys.stderr.write(f"error: {error}\n")
+        sys.exit(2)
+    except BrokenPipeError:  # the reader of our output has gone, as in `seqwise generate … | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+
+
+def say(text: str = "") -> None:
+    """A line of result, to standard output."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def note(text: str) -> None:
+    """A line about the work, to standard error, so that results can be piped."""
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()
+
+
+def show_version(wanted: bool) -> None:
+    if wanted:
+        from .. import __version__
+
+        say(f"seqwise {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=show_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def train(
+    data: Annotated[
+        list[str] | None,
+        typer.Argument(help="Text files, a folder, or the name of a data set (see: seqwise data list)."),
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="The family (see: seqwise models).", show_default="gpt")] = None,
+    out: Annotated[Path | None, typer.Option(help="The run folder.", show_default="runs/DATA-MODEL")] = None,
+    minutes: Annotated[float | None, typer.Option(help="Budget in minutes.", show_default="2")] = None,
+    steps: Annotated[int | None, typer.Option(help="Budget in updates.")] = None,
+    epochs: Annotated[float | None, typer.Option(help="Budget in passes over the text.")] = None,
+    tokenizer: Annotated[str | None, typer.Option(help="char, word or bpe.", show_default="by the data")] = None,
+    valid: Annotated[str | None, typer.Option(help="A file to validate on.")] = None,
+    test: Annotated[str | None, typer.Option(help="A file to test on.")] = None,
+    split_at: Annotated[str | None, typer.Option(help="Contiguous shares in per cent.", show_default="90/5/5")] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Of weights, order of the data and dropout.", show_default="0")
+    ] = None,
+    device: Annotated[str | None, typer.Option(help="cpu, cuda or mps.", show_default="auto")] = None,
+    config: Annotated[Path | None, typer.Option(help="Settings in a TOML file.")] = None,
+    set_: Annotated[list[str] | None, typer.Option("--set", help="A setting, such as model.num_layers=2.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
+    start_from: Annotated[Path | None, typer.Option("--from", help="Start from the weights of another run.")] = None,
+) -> None:
+    """Train a model on your text."""
+    from .training import run_training
+
+    overrides = [*(set_ or []), *([f"training.device={device}"] if device else [])]
+    budget = {"minutes": minutes, "steps": steps, "epochs": epochs, "seed": seed}
+    options = {"tokenizer": tokenizer, "valid": valid, "test": test, "split": split_at}
+    run_training(
+        data=data or [],
+        model=model,
+        out=out,
+        should_resume=resume,
+        start_from=start_from,
+        config_file=config,
+        overrides=overrides,
+        options={**options, **budget},
+    )
+
+
+@app.command()
+def evaluate(
+    runs: Annotated[list[str], typer.Argument(metavar="RUN... [DATA]", help="Run folders, then a text to score.")],
+    split: Annotated[str | None, typer.Option(help="valid or test.", show_default="the run's test part")] = None,
+    view: Annotated[str | None, typer.Option(help="disjoint, sliding or carried.", show_default="by family")] = None,
+    context: Annotated[int | None, typer.Option(help="Tokens in a window.", show_default="the model's")] = None,
+    stride: Annotated[int | None, typer.Option(help="Slide windows by so many tokens.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Score runs on their test part or on a text: nats, perplexity, bits per character, with interval and signature."""
+    from ..api import TrainedRun
+
+    folders = [name for name in runs if (Path(name) / "config.toml").exists()]
+    others = [name for name in runs if name not in folders]
+    if not folders or len(others) > 1 or (others and runs[-1] != others[0]):
+        TrainedRun((others or runs)[0])  # says what is missing
+    if view not in (None, "disjoint", "sliding", "carried"):
+        raise ConfigError(f'--view "{view}" is not one of disjoint, sliding, carried.')
+    data = others[0] if others else None
+    scores = {
+        name: TrainedRun(name).evaluate(data, split=split, view=view, context=context, stride=stride)  # type: ignore[arg-type]
+        for name in folders
+    }
+    if as_json:
+        found = [{"run": name, **score.to_dict()} for name, score in scores.items()]
+        say(json.dumps(found[0] if len(found) == 1 else found))
+        return
+    from .tables import score_table
+
+    for line in score_table(scores):
+        say(line)
+
+
+@app.command()
+def generate(
+    run: Annotated[str, typer.Argument(help="A run folder.")],
+    prompt: Annotated[str, typer.Option(help="The text to go on from.")] = "",
+    method: Annotated[str, typer.Option(help="sample, greedy, beam or exhaustive.")] = "sample",
+    max_tokens: Annotated[int, typer.Option(help="Tokens to add.")] = 300,
+    temperature: Annotated[float, typer.Option(help="Below 1 safer, above 1 bolder.")] = 1.0,
+    top_k: Annotated[int | None, typer.Option(help="Choose among the k most probable tokens.")] = None,
+    top_p: Annotated[float | None, typer.Option(help="Choose among the tokens that reach p together.")] = None,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same text.")] = 0,
+    num: Annotated[int, typer.Option(help="Samples, or the n best of a search.")] = 1,
+    beam_width: Annotated[int, typer.Option(help="Hypotheses kept by beam search.")] = 4,
+    length_penalty: Annotated[float, typer.Option(help="Divide log-probabilities by length to this power.")] = 0.0,
+    one_line: Annotated[bool, typer.Option("--one-line", help="Stop at the end of the line.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Let a model write."""
+    from ..api import TrainedRun
+    from ..config import build
+    from ..decoding import DecodingConfig
+    from ..decoding import generate as search
+    from .writing import stream_text
+
+    trained = TrainedRun(run)
+    settings: dict[str, Any] = {
+        "method": method,
+        "max_tokens": max_tokens,
+        "temperature": temperature,
+        "top_k": top_k,
+        "top_p": top_p,
+        "seed": seed,
+        "num_results": num,
+        "beam_width": beam_width,
+        "length_penalty": length_penalty,
+        "stop": trained.tokenizer.boundary if one_line else None,
+    }
+    config = build(DecodingConfig, settings, section="decoding", where="generate")
+    for sentence in trained.about_prompt(prompt):
+        note(f"note: {sentence}")
+    if not as_json and num == 1 and method in ("sample", "greedy"):
+        stream_text(trained, prompt, config)
+        return
+    found = search(trained.model, [trained.prompt_ids(prompt)], config)[0]
+    texts = [prompt + trained.tokenizer.decode(hypothesis.tokens) for hypothesis in found]
+    if as_json:
+        results = [
+            {"text": text, "log_prob": h.log_prob, "tokens": h.tokens, "finished": h.is_finished}
+            for text, h in zip(texts, found, strict=True)
+        ]
+        say(json.dumps({"prompt": prompt, "results": results}, ensure_ascii=False))
+        return
+    for text, hypothesis in zip(texts, found, strict=True):
+        if len(texts) > 1:
+            say(f"--- log-probability {hypothesis.log_prob:.3f}")
+        say(text)
+
+
+@app.command()
+def models(
+    name: Annotated[str | None, typer.Argument(help="A family, to see its settings.")] = None, as_json: AsJson = False
+) -> None:
+    """The families, or the settings of one."""
+    from .tables import family_settings, family_table
+
+    if as_json:
+        from ..models import MODELS
+
+        rows = {
+            n: {"year": f.year, "learns_by": f.learns_by, "state": f.state, "fixed": f.fixed} for n, f in MODELS.items()
+        }
+        say(json.dumps(rows))
+        return
+    for line in family_table() if name is None else family_settings(name):
+        say(line)
+
+
+@app.command()
+def doctor(as_json: AsJson = False) -> None:
+    """What this machine has, and whether seqwise can work on it."""
+    from .doctor import examine
+
+    found = examine()
+    if as_json:
+        say(json.dumps(found))
+    else:
+        for name, value in found.items():
+            say(f"{name:<18} {value}")
+
+
+@data_app.command("list")
+def data_list(as_json: AsJson = False) -> None:
+    """The built-in corpora and the public data sets."""
+    from ..data.builtin import BUILTIN
+    from ..data.public import PUBLIC, find_file
+
+    rows = [
+        {"name": name, "title": corpus.title, "licence": "PSF", "at_hand": True, "built_in": True}
+        for name, corpus in BUILTIN.items()
+    ]
+    for name, public in PUBLIC.items():
+        at_hand = all(find_file(file) is not None for file in public.files.values())
+        row = {"name": name, "title": public.title, "licence": public.licence, "at_hand": at_hand, "built_in": False}
+        rows.append(row)
+    if as_json:
+        say(json.dumps(rows))
+        return
+    for row in rows:
+        where = "built in" if row["built_in"] else "at hand" if row["at_hand"] else f"seqwise data get {row['name']}"
+        say(f"{row['name']:<18} {row['title']} [{row['licence']}] ({where})")
+
+
+@data_app.command("get")
+def data_get(names: Annotated[list[str], typer.Argument(help="Names from: seqwise data list.")]) -> None:
+    """Download public data sets and check them against their sha256."""
+    from ..data.public import PUBLIC, get_public, verify
+    from .progress import bytes_bar
+
+    for name in names:
+        total = sum(file.num_bytes for file in PUBLIC[name].files.values()) if name in PUBLIC else 0
+        with bytes_bar(name, total) as advance:
+            found = get_public(name, progress=advance)
+        for part, path in found.items():
+            verify(PUBLIC[name].files[part], path)
+            say(f"{name} {part}: {path} (sha256 verified)")
+
+
+@data_app.command("check")
+def data_check(
+    data: Annotated[list[str], typer.Argument(help="Text files, a folder, or the name of a data set.")],
+    valid: Annotated[str | None, typer.Option(help="A file to validate on.")] = None,
+    test: Annotated[str | None, typer.Option(help="A file to test on.")] = None,
+    split_at: Annotated[str | None, typer.Option(help="Contiguous shares in per cent.", show_default="90/5/5")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Look at a text before training: encoding, odd lines, leakage between parts, vocabulary, memory and time."""
+    from ..data.check import check_text
+    from ..data.source import open_text
+    from ..training.estimate import estimate
+    from .tables import check_table
+
+    result = check_text(open_text(data if len(data) > 1 else data[0], valid=valid, test=test, split=split_at))
+    cost = estimate(result)
+    if as_json:
+        say(json.dumps({**result.to_dict(), "estimate": cost.to_dict()}))
+        return
+    for line in check_table(result, cost):
+        say(line)

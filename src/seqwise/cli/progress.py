@@ -1,0 +1,109 @@
+"""Progress: a bar on a terminal, plain lines in a pipe. Both read the same reports."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+from ..training.report import Report
+
+LINE_SECONDS = 5.0  # between plain lines
+
+
+class Display(Protocol):
+    def report(self, report: Report) -> None: ...
+    def prepare(self, what: str, done: int, total: int) -> None: ...
+    def tell(self, sentence: str) -> None: ...
+
+
+@contextmanager
+def display() -> Iterator[Display]:
+    if sys.stderr.isatty():
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+        bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.completed:,.0f}/{task.total:,.0f}"),
+            TextColumn("{task.fields[detail]}"),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        with bar:
+            yield _Bar(bar)
+    else:
+        yield _Lines()
+
+
+class _Bar:
+    def __init__(self, bar: Any):
+        self.bar = bar
+        self.tasks: dict[str, Any] = {}
+        self.valid = ""
+
+    def _update(self, name: str, done: int, total: int, detail: str) -> None:
+        if name not in self.tasks:
+            self.tasks[name] = self.bar.add_task(name, total=total, detail="")
+        self.bar.update(self.tasks[name], completed=done, total=total, detail=detail)
+
+    def report(self, report: Report) -> None:
+        if report.valid is not None:
+            self.valid = f" valid {report.valid:.3f}"
+        speed = f"{report.tokens_per_second:,.0f} tokens/s"
+        detail = f"loss {report.loss:.3f}{self.valid} {speed} rate {report.learning_rate:.1e}"
+        self._update("training", report.step, report.steps, detail)
+        if report.event:
+            self.tell(report.event)
+
+    def prepare(self, what: str, done: int, total: int) -> None:
+        self._update(what, done, total, "")
+
+    def tell(self, sentence: str) -> None:
+        self.bar.console.print(sentence, markup=False, highlight=False)
+
+
+class _Lines:
+    def __init__(self) -> None:
+        self.last = 0.0
+
+    def report(self, report: Report) -> None:
+        is_due = time.monotonic() - self.last >= LINE_SECONDS
+        if not (is_due or report.step == report.steps or report.valid is not None or report.event):
+            return
+        self.last = time.monotonic()
+        left = (report.steps - report.step) * report.seconds / max(1, report.step)
+        parts = [f"step {report.step}/{report.steps}", f"loss {report.loss:.4f}"]
+        parts += [f"valid {report.valid:.4f}"] if report.valid is not None else []
+        parts += [f"{report.tokens_per_second:,.0f} tokens/s", f"{left:.0f} s left"]
+        self.tell("  ".join(parts))
+        if report.event:
+            self.tell(report.event)
+
+    def prepare(self, what: str, done: int, total: int) -> None:
+        if time.monotonic() - self.last >= LINE_SECONDS:
+            self.last = time.monotonic()
+            self.tell(f"{what}: {done:,} of {total:,} characters")
+
+    def tell(self, sentence: str) -> None:
+        sys.stderr.write(sentence + "\n")
+        sys.stderr.flush()
+
+
+@contextmanager
+def bytes_bar(name: str, total: int) -> Iterator[Callable[[int], None]]:
+    with display() as shown:
+        done = 0
+
+        def advance(num_bytes: int) -> None:
+            nonlocal done
+            done += num_bytes
+            shown.prepare(f"fetching {name}", done, total)
+
+        yield advance

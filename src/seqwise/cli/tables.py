@@ -1,0 +1,100 @@
+"""Results as lines of text."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from collections.abc import Iterator
+from typing import Any
+
+from ..config import settings_of
+from ..data.check import CheckResult
+from ..evaluation.likelihood import Score
+from ..models import MODELS, family
+
+if typing.TYPE_CHECKING:
+    from ..training.estimate import Estimate
+
+
+def columns(rows: list[list[str]]) -> Iterator[str]:
+    """Rows of equal length, padded; the first column to the left, numbers to the right."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    for row in rows:
+        yield "  ".join(
+            cell.ljust(w) if i == 0 or not _is_number(rows[-1][i]) else cell.rjust(w)
+            for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+
+
+def _is_number(cell: str) -> bool:
+    return bool(cell) and (cell[0].isdigit() or cell[0] in "-.")
+
+
+def score_table(scores: dict[str, Score]) -> Iterator[str]:
+    rows = [["run", "bits/char", "95 % interval", "nats/token", "perplexity", "tokens"]]
+    for name, score in scores.items():
+        low, high = score.bits_interval
+        rows.append(
+            [
+                name,
+                f"{score.bits_per_char:.4f}",
+                f"{low:.4f} to {high:.4f}",
+                f"{score.nats_per_token:.4f}",
+                f"{score.perplexity:.3f}",
+                f"{score.tokens:,}",
+            ]
+        )
+    yield from columns(rows)
+    for name, score in scores.items():
+        yield f"{name}: {score.signature}"
+
+
+def family_table() -> Iterator[str]:
+    rows = [["family", "year", "learns by", "its state", "what it brought"]]
+    for name, row in MODELS.items():
+        rows.append([name, str(row.year), row.learns_by, row.state, row.fixed])
+    yield from columns(rows)
+    yield ""
+    yield "Settings of one: seqwise models gpt"
+
+
+def family_settings(name: str) -> Iterator[str]:
+    row = family(name)
+    yield f"{name} ({row.year}): {row.fixed}. Learns by {row.learns_by}; its state is {row.state}."
+    yield ""
+    for setting in settings_of(row.config).values():
+        yield f"  model.{setting.name} {_default(setting.default)}{_choices(setting.choices)}"
+        yield f"      {setting.sentence}"
+
+
+def _default(default: Any) -> str:
+    if default is dataclasses.MISSING:
+        return "(from the tokenizer)"
+    return "(not set)" if default is None else f"= {default}"
+
+
+def _choices(choices: tuple[Any, ...]) -> str:
+    return f"   [{', '.join(map(str, choices))}]" if choices else ""
+
+
+def check_table(result: CheckResult, cost: Estimate) -> Iterator[str]:
+    yield result.description
+    yield "encoding: UTF-8, read from end to end"
+    for part, facts in result.parts.items():
+        yield (
+            f"{part}: {facts.characters:,} characters, {facts.words:,} words, {facts.lines:,} lines "
+            f"(median {facts.median_line:.0f} characters, "
+            f"longest {facts.longest_line:,} in line {facts.longest_line_number:,})"
+        )
+    for part, facts in result.parts.items():
+        if part != "train":
+            yield f"{part}: {facts.repeated_in_train:,} of {facts.comparable_lines:,} longer lines stand in train too"
+    yield (
+        f"vocabulary of train: {result.distinct_characters:,} characters ({result.rare_characters:,} of them once), "
+        f"{result.distinct_words:,} words"
+    )
+    yield from cost.sentences()
+    for warning in result.warnings:
+        yield f"look at this: {warning}"
+    if not result.warnings:
+        yield "nothing odd found"

@@ -1,0 +1,104 @@
+"""seqwise train: prepare or resume a session, show its reports, say what came out and what to do next."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from ..api import free_path
+from ..config import parse_override
+from ..errors import ConfigError
+from ..run import Run
+from ..training.session import Session, prepare, resume
+from . import note, say
+from .progress import display
+
+
+def run_training(
+    *,
+    data: list[str],
+    model: str | None,
+    out: Path | None,
+    should_resume: bool,
+    start_from: Path | None,
+    config_file: Path | None,
+    overrides: list[str],
+    options: dict[str, Any],
+) -> None:
+    with display() as shown:
+        if should_resume:
+            if out is None:
+                raise ConfigError("--resume needs to know which run: add --out RUN.")
+            if config_file is not None or start_from is not None:
+                raise ConfigError("--resume goes on with the run's own settings; drop --config and --from.")
+            asked = _asked(data, model, overrides, options)
+            session = resume(out, asked=asked, tell=shown.tell, advance=shown.prepare)
+        else:
+            if not data:
+                raise ConfigError("what should be read? Name a file, a folder or a data set (see: seqwise data list).")
+            if model is None:
+                model = Run.open(start_from).config.model_name if start_from else "gpt"
+            session = prepare(
+                data,
+                model=model,
+                out=out or free_path(data, model),
+                start_from=start_from,
+                config_file=config_file,
+                overrides=overrides,
+                tell=shown.tell,
+                advance=shown.prepare,
+                **options,
+            )
+        with _ctrl_c() as wants_stop:
+            for report in session.reports(wants_stop=wants_stop, tell=shown.tell):
+                shown.report(report)
+    _conclude(session)
+
+
+def _asked(data: list[str], model: str | None, overrides: list[str], options: dict[str, Any]) -> dict[str, Any]:
+    """What the user named beside --resume, to be compared with the run."""
+    asked: dict[str, Any] = {f"training.{name}": options[name] for name in ("minutes", "steps", "epochs", "seed")}
+    asked |= {"model": model, "tokenizer": options["tokenizer"], "source": data or None}
+    asked = {name: value for name, value in asked.items() if value is not None}
+    for override in overrides:
+        section, name, value = parse_override(override)
+        asked[f"{section}.{name}"] = value
+    return asked
+
+
+@contextmanager
+def _ctrl_c() -> Iterator[Any]:
+    """The first Ctrl-C asks training to stop after this step, with a checkpoint; a second one ends it at once."""
+    asked = False
+
+    def ask(signum: int, frame: Any) -> None:
+        nonlocal asked
+        if asked:
+            raise KeyboardInterrupt
+        asked = True
+        note("stopping after this step; press Ctrl-C again to stop at once")
+
+    before = signal.signal(signal.SIGINT, ask)
+    try:
+        yield lambda: asked
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _conclude(session: Session) -> None:
+    path = session.run.path
+    if session.is_interrupted:
+        note(f"stopped; everything is saved. Go on with: seqwise train --resume --out {path}")
+        raise KeyboardInterrupt
+    score = session.score
+    assert score is not None
+    low, high = score.bits_interval
+    say(
+        f"{path}: {score.bits_per_char:.4f} bits per character on valid (95 %: {low:.4f} to {high:.4f}), "
+        f"{score.nats_per_token:.4f} nats per token, perplexity {score.perplexity:.2f}"
+    )
+    say(f"signature: {score.signature}")
+    say(f'next: seqwise generate {path} --prompt "…"')

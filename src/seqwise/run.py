@@ -1,0 +1,302 @@
+"""The run folder: a run stands alone, and a kill at any instant leaves it whole.
+
+    runs/NAME/
+      config.toml         format version and every setting
+      vocab/              tokenizer.json
+      model.safetensors   the best weights
+      checkpoints/STEP/   the last two: weights, optimiser, random state, position; manifest.json last
+      log.jsonl           one report per line
+      card.md             what it is and how to use it
+
+Files are written beside their place and moved into it; a checkpoint without a valid manifest does not exist.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from . import __version__
+from .config import build, read_toml, to_toml
+from .errors import CheckpointError, ConfigError
+from .models import family
+from .settings import DataConfig, TokenizerConfig, TrainingConfig
+from .text import Tokenizer, load_tokenizer, save_tokenizer
+
+RUN_FORMAT = 1
+CHECKPOINTS_KEPT = 2
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """Everything in config.toml."""
+
+    model_name: str
+    data: DataConfig
+    tokenizer: TokenizerConfig
+    model: Any
+    """The config dataclass of the family."""
+    training: TrainingConfig
+    task: str = "text"
+
+    def to_toml(self) -> str:
+        header = {
+            "format": RUN_FORMAT,
+            "seqwise": __version__,
+            "torch": torch.__version__,
+            "task": self.task,
+            "family": self.model_name,
+        }
+        sections = {"data": self.data, "tokenizer": self.tokenizer, "model": self.model, "training": self.training}
+        return to_toml(header, sections)
+
+    @staticmethod
+    def read(path: Path) -> RunConfig:
+        values = read_toml(path)
+        if values.get("format") != RUN_FORMAT:
+            raise CheckpointError(
+                f"{path}: format {values.get('format')} is not one this version of seqwise reads ({RUN_FORMAT})."
+            )
+        sections = {
+            "data": DataConfig,
+            "tokenizer": TokenizerConfig,
+            "model": family(values.get("family", "")).config,
+            "training": TrainingConfig,
+        }
+        built: dict[str, Any] = {
+            name: build(kind, values.get(name, {}), section=name, where=str(path)) for name, kind in sections.items()
+        }
+        return RunConfig(model_name=values["family"], task=values.get("task", "text"), **built)
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Everything that training needs to go on as if it had never stopped."""
+
+    weights: dict[str, Tensor]
+    optimizer: dict[str, Tensor]
+    """Tensors of the optimiser, the random state and the carried state, by name."""
+    progress: dict[str, Any]
+    """Plain numbers: step, best score, length of the log, and the like."""
+
+    @property
+    def step(self) -> int:
+        return int(self.progress["step"])
+
+
+class Run:
+    """A run folder: opens it, and writes to it atomically."""
+
+    def __init__(self, path: Path, config: RunConfig, tokenizer: Tokenizer):
+        self.path, self.config, self.tokenizer = path, config, tokenizer
+
+    @staticmethod
+    def create(path: Path, config: RunConfig, tokenizer: Tokenizer) -> Run:
+        """A new folder with config and vocabulary. The folder appears whole or not at all."""
+        check_free(path)
+        unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+        with _disk(path):
+            (unfinished / "vocab").mkdir(parents=True)
+            try:
+                (unfinished / "config.toml").write_text(config.to_toml(), encoding="utf-8")
+                save_tokenizer(tokenizer, unfinished / "vocab" / "tokenizer.json")
+                (unfinished / "log.jsonl").touch()
+                if path.exists():  # empty: check_free saw to that
+                    path.rmdir()
+                unfinished.rename(path)
+            finally:
+                shutil.rmtree(unfinished, ignore_errors=True)
+        return Run(path, config, tokenizer)
+
+    @staticmethod
+    def open(path: Path) -> Run:
+        path = Path(path)
+        if not (path / "config.toml").exists():
+            what = "is not a run folder: it has no config.toml" if path.exists() else "no such run folder"
+            raise CheckpointError(f"{path}: {what}. Train one with: seqwise train DATA --out {path}")
+        return Run(path, RunConfig.read(path / "config.toml"), load_tokenizer(path / "vocab" / "tokenizer.json"))
+
+    # -- the model -----------------------------------------------------------------------------------------------
+
+    def build_model(self) -> Any:
+        """The model with fresh weights."""
+        return family(self.config.model_name).build(self.config.model)
+
+    def load_model(self) -> Any:
+        """The model with the best weights of the run, ready to use."""
+        path = self.path / "model.safetensors"
+        if not path.exists():
+            raise CheckpointError(
+                f"{self.path}: no trained model yet (model.safetensors is missing). Go on with --resume."
+            )
+        model = self.build_model()
+        load_weights(model, _read_tensors(path), path)
+        return model.eval() if hasattr(model, "eval") else model
+
+    def save_model(self, model: Any) -> None:
+        with _disk(self.path):
+            write_tensors(self.path / "model.safetensors", model.state_dict())
+
+    def save_config(self, config: RunConfig) -> None:
+        """Replace the settings: once, when a budget in minutes has become a number of steps."""
+        self.config = config
+        self._write_text("config.toml", config.to_toml())
+
+    def save_card(self, text: str) -> None:
+        self._write_text("card.md", text)
+
+    def _write_text(self, name: str, text: str) -> None:
+        with _disk(self.path):
+            unfinished = self.path / f".{name}"
+            try:
+                unfinished.write_text(text, encoding="utf-8")
+                unfinished.replace(self.path / name)
+            finally:
+                unfinished.unlink(missing_ok=True)
+
+    # -- the log -------------------------------------------------------------------------------------------------
+
+    def append_log(self, line: dict[str, Any]) -> None:
+        with _disk(self.path), (self.path / "log.jsonl").open("a", encoding="utf-8") as log:
+            log.write(json.dumps(line, ensure_ascii=False) + "\n")
+
+    def log_length(self) -> int:
+        """Bytes; saved with each checkpoint."""
+        return (self.path / "log.jsonl").stat().st_size
+
+    def cut_log(self, length: int) -> None:
+        with (self.path / "log.jsonl").open("r+b") as log:
+            log.truncate(length)
+
+    def read_log(self) -> Iterator[dict[str, Any]]:
+        with (self.path / "log.jsonl").open(encoding="utf-8") as log:
+            for line in log:
+                yield json.loads(line)
+
+    # -- checkpoints ---------------------------------------------------------------------------------------------
+
+    @property
+    def _checkpoints(self) -> Path:
+        return self.path / "checkpoints"
+
+    def save_checkpoint(self, checkpoint: Checkpoint) -> None:
+        """Write it whole, or leave everything as it was. The last two are kept."""
+        unfinished = self._checkpoints / f".{checkpoint.step}"
+        final = self._checkpoints / str(checkpoint.step)
+        with _disk(self.path):
+            shutil.rmtree(unfinished, ignore_errors=True)
+            try:
+                unfinished.mkdir(parents=True)
+                write_tensors(unfinished / "weights.safetensors", checkpoint.weights)
+                write_tensors(unfinished / "optimizer.safetensors", checkpoint.optimizer)
+                _write_durably(unfinished / "progress.json", json.dumps(checkpoint.progress).encode())
+                files = ("weights.safetensors", "optimizer.safetensors", "progress.json")
+                manifest = {name: _sha256(unfinished / name) for name in files}
+                _write_durably(unfinished / "manifest.json", json.dumps(manifest).encode())
+                if final.exists():  # the same step again, after a resume
+                    shutil.rmtree(final)
+                unfinished.rename(final)
+            finally:
+                shutil.rmtree(unfinished, ignore_errors=True)
+        for step in self._steps()[:-CHECKPOINTS_KEPT]:
+            shutil.rmtree(self._checkpoints / str(step), ignore_errors=True)
+
+    def latest_checkpoint(self) -> tuple[Checkpoint | None, list[str]]:
+        """The newest whole checkpoint, and a sentence for each damaged one that was passed over."""
+        notes: list[str] = []
+        for step in reversed(self._steps()):
+            try:
+                return self._load_checkpoint(self._checkpoints / str(step)), notes
+            except CheckpointError as error:
+                notes.append(f"{error} Passed over.")
+        return None, notes
+
+    def _steps(self) -> list[int]:
+        if not self._checkpoints.exists():
+            return []
+        return sorted(int(p.name) for p in self._checkpoints.iterdir() if p.name.isdigit())
+
+    def _load_checkpoint(self, folder: Path) -> Checkpoint:
+        try:
+            manifest = json.loads((folder / "manifest.json").read_text())
+            for name, expected in manifest.items():
+                if _sha256(folder / name) != expected:
+                    raise CheckpointError(f"{folder / name}: damaged: its content is not what was written.")
+            progress = json.loads((folder / "progress.json").read_text())
+        except (OSError, ValueError, AttributeError):
+            raise CheckpointError(f"{folder}: damaged: the manifest or a file it names cannot be read.") from None
+        weights, optimizer = (_read_tensors(folder / f"{name}.safetensors") for name in ("weights", "optimizer"))
+        return Checkpoint(weights, optimizer, progress)
+
+    def with_training(self, **changes: Any) -> RunConfig:
+        return replace(self.config, training=replace(self.config.training, **changes))
+
+
+def check_free(path: Path) -> None:
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise ConfigError(f"{path} exists already. Go on with --resume, or choose another --out.")
+
+
+def load_weights(model: Any, weights: dict[str, Tensor], where: Path) -> None:
+    try:
+        model.load_state_dict(weights)
+    except (RuntimeError, KeyError) as error:
+        first = str(error).strip().splitlines()[-1].strip()
+        raise CheckpointError(f"{where}: the weights do not fit the settings in config.toml ({first}).") from None
+
+
+def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
+    """A safetensors file, moved into place when it is on the disk. Tied weights stand under both their names."""
+    unfinished = path.with_name(f".{path.name}")
+    try:
+        save_file({name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}, unfinished)
+        with unfinished.open("rb") as file:
+            os.fsync(file.fileno())
+        unfinished.replace(path)
+    except SafetensorError as error:
+        raise OSError(str(error)) from None
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def _read_tensors(path: Path) -> dict[str, Tensor]:
+    try:
+        return load_file(path)
+    except (SafetensorError, OSError) as error:
+        raise CheckpointError(f"{path}: damaged or cut short ({error}). Go on with --resume, or train again.") from None
+
+
+def _write_durably(path: Path, data: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextmanager
+def _disk(path: Path) -> Iterator[None]:
+    """A full disk or a folder we may not write to is the user's to mend: one sentence, and nothing half-written."""
+    try:
+        yield
+    except OSError as error:
+        raise CheckpointError(
+            f"{path}: cannot write: {error.strerror or error}. What was saved before is whole; "
+            "free some space and go on with --resume."
+        ) from None

@@ -1,0 +1,121 @@
+"""What a run is made of besides its model: data, tokenizer, training. Saved whole, defaults filled in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from .errors import ConfigError
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    source: list[str] = field(default_factory=list)
+    """Files, a folder, or the name of a data set, as given."""
+    valid: str | None = None
+    """A file to validate on, where one was given."""
+    test: str | None = None
+    """A file to test on, where one was given."""
+    split: str | None = None
+    """Shares of a contiguous split in per cent, where the default was not wanted."""
+    fingerprint: str = ""
+    """sha256 of the text of all parts."""
+    description: str = ""
+    """What the data was taken for."""
+
+
+@dataclass(frozen=True)
+class TokenizerConfig:
+    kind: Literal["auto", "char", "word", "bpe"] = "auto"
+    """Characters, words or byte pairs; auto chooses by the data."""
+    vocab_size: int | None = None
+    """The most tokens to have (words, byte pairs)."""
+    min_count: int | None = None
+    """Characters or words seen fewer times become unknown; byte pairs are not joined."""
+    lower_case: bool = False
+    """Whether words are lower-cased."""
+
+    def __post_init__(self) -> None:
+        if self.vocab_size is not None and self.vocab_size < 2:
+            raise ConfigError(f"tokenizer.vocab_size = {self.vocab_size} should be at least 2.")
+        if self.kind == "bpe" and self.vocab_size is not None and self.vocab_size < 256:
+            raise ConfigError(
+                f"tokenizer.vocab_size = {self.vocab_size}: byte pairs begin with the 256 bytes; ask for more."
+            )
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    minutes: float | None = None
+    """Budget in minutes; turned into steps by timing the first ones, once."""
+    epochs: float | None = None
+    """Budget in passes over the training text."""
+    steps: int = 0
+    """Updates in all; 0 until the budget is known."""
+    batch_size: int = 32
+    """Rows per step."""
+    context: int = 64
+    """Tokens per row and step: the window of a GPT, the reach of backpropagation through time of an LSTM."""
+    stride: int | None = None
+    """Distance between windows; context where not set."""
+    micro_batches: int = 1
+    """Parts that a batch is computed in; the result is the same, the memory less."""
+    optimizer: Literal["adamw", "adam", "sgd", "muon"] = "adamw"
+    """How weights follow gradients; muon turns the updates of hidden matrices, adamw does the rest."""
+    learning_rate: float = 3e-3
+    """Its highest value, after the warm-up."""
+    matrix_learning_rate: float = 0.02
+    """The same for the matrices that muon updates."""
+    weight_decay: float = 0.0
+    """Pull of matrices towards zero."""
+    beta1: float = 0.9
+    """Adam: memory of the mean gradient; SGD: momentum."""
+    beta2: float = 0.95
+    """Adam: memory of the squared gradient."""
+    schedule: Literal["linear", "cosine", "constant", "plateau"] = "linear"
+    """How the rate falls after the warm-up; plateau divides it when validation does not improve."""
+    warmup_steps: int = 10
+    """Steps over which the rate rises from zero."""
+    final_rate: float = 0.05
+    """The rate at the end as a share of its highest (linear, cosine)."""
+    plateau_factor: float = 0.25
+    """What the rate is multiplied with on a plateau."""
+    clip_norm: float = 1.0
+    """Longest gradient; 0 does not clip."""
+    evaluate_every: int = 0
+    """Steps between validations; 0 chooses about ten in all."""
+    valid_tokens: int = 0
+    """Tokens of the validation text to use while training; 0 for all. The final validation uses all."""
+    patience: int | None = None
+    """Stop when so many validations in a row bring no improvement."""
+    checkpoint_seconds: float = 30.0
+    """Seconds between checkpoints."""
+    report_every: int = 0
+    """Steps between reports; 0 chooses about two hundred in all."""
+    num_samples: int = 4
+    """Texts sampled into the log at log-spaced steps, to watch the model learn to write."""
+    sample_tokens: int = 120
+    """Tokens of each of these."""
+    seed: int = 0
+    """Of weights, order of the data, dropout."""
+    device: str = "auto"
+    """cpu, cuda, mps or auto."""
+    threads: int = 0
+    """Threads torch used; 0 leaves the choice to torch. Resuming is exact for the same number."""
+
+    def __post_init__(self) -> None:
+        for name in ("batch_size", "context", "micro_batches"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"training.{name} = {getattr(self, name)} should be at least 1.")
+        for name in ("steps", "warmup_steps", "evaluate_every", "valid_tokens", "report_every", "num_samples"):
+            if getattr(self, name) < 0:
+                raise ConfigError(f"training.{name} = {getattr(self, name)} should not be negative.")
+        for name in ("minutes", "epochs"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise ConfigError(f"training.{name} = {value} should be above 0.")
+        for name in ("learning_rate", "matrix_learning_rate"):
+            if not getattr(self, name) > 0:
+                raise ConfigError(f"training.{name} = {getattr(self, name)} should be above 0.")
+        if not 0 <= self.beta1 < 1 or not 0 <= self.beta2 < 1:
+            raise ConfigError(f"training.beta1 = {self.beta1} and beta2 = {self.beta2} should lie in [0, 1).")

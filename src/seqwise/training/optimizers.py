@@ -1,0 +1,147 @@
+"""Optimisers and learning-rate schedules.
+
+Muon (Jordan et al. 2024) replaces the update of a hidden matrix by the nearest matrix whose singular values are all
+one, so that rare directions learn as fast as common ones:
+
+    M <- momentum M + G                               (1)
+    U  = nearest orthogonal matrix to G + momentum M  (2)   by Newton-Schulz: X <- a X + (b A + c A A) X, A = X X^T
+    W <- W - rate * sqrt(max(1, rows / columns)) * U  (3)
+
+torch's own runs (2) in bfloat16, which crawls on most CPUs; ours stays in float32, and turns all matrices of one shape
+at once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ..settings import TrainingConfig
+
+NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)  # a, b, c: the steepest slope at zero that still ends near one
+
+
+class Muon(torch.optim.Optimizer):
+    """For the 2-D weights of hidden layers; embeddings, outputs, norms and biases belong to Adam."""
+
+    def __init__(
+        self, parameters: list[nn.Parameter], *, lr: float, momentum: float, weight_decay: float, iterations: int = 5
+    ):
+        super().__init__(
+            parameters, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, "iterations": iterations}
+        )
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
+        for group in self.param_groups:
+            by_shape: dict[torch.Size, list[nn.Parameter]] = {}
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    by_shape.setdefault(parameter.shape, []).append(parameter)
+            for shape, parameters in by_shape.items():
+                updates = torch.stack([self._momentum(p, group["momentum"]) for p in parameters])  # (n, rows, columns)
+                updates = nearest_orthogonal(updates, group["iterations"])  # (2)
+                rate = group["lr"] * math.sqrt(max(1.0, shape[0] / shape[1]))
+                for parameter, update in zip(parameters, updates, strict=True):
+                    if group["weight_decay"]:
+                        parameter.mul_(1 - group["lr"] * group["weight_decay"])
+                    parameter.add_(update, alpha=-rate)  # (3)
+
+    def _momentum(self, parameter: nn.Parameter, momentum: float) -> Tensor:
+        assert parameter.grad is not None
+        state = self.state[parameter]
+        if "momentum" not in state:
+            state["momentum"] = torch.zeros_like(parameter)
+        state["momentum"].mul_(momentum).add_(parameter.grad)  # (1)
+        return parameter.grad.add(state["momentum"], alpha=momentum)
+
+
+def nearest_orthogonal(matrices: Tensor, iterations: int) -> Tensor:
+    """(2) for a stack (n, rows, columns): same singular vectors, singular values near one."""
+    a, b, c = NEWTON_SCHULZ
+    is_tall = matrices.shape[1] > matrices.shape[2]
+    x = matrices.transpose(1, 2) if is_tall else matrices
+    x = x / x.norm(dim=(1, 2), keepdim=True).clamp(min=1e-7)
+    for _ in range(iterations):
+        gram = x @ x.transpose(1, 2)
+        x = a * x + torch.baddbmm(gram, gram, gram, beta=b, alpha=c) @ x
+    return x.transpose(1, 2) if is_tall else x
+
+
+def build_optimizers(model: nn.Module, config: TrainingConfig) -> list[torch.optim.Optimizer]:
+    """One optimiser, or Muon for the hidden matrices and AdamW for the rest. Each group keeps its highest rate."""
+    trained = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
+    optimizers: list[torch.optim.Optimizer] = []
+    if config.optimizer == "muon":
+        matrices = [p for name, p in trained if _is_hidden_matrix(name, p)]
+        if matrices:
+            optimizers.append(
+                Muon(matrices, lr=config.matrix_learning_rate, momentum=0.95, weight_decay=config.weight_decay)
+            )
+        trained = [(name, p) for name, p in trained if not _is_hidden_matrix(name, p)]
+    decayed = [p for _, p in trained if p.dim() >= 2]
+    others = [p for _, p in trained if p.dim() < 2]
+    groups: list[dict[str, Any]] = [
+        {"params": decayed, "weight_decay": config.weight_decay},
+        {"params": others, "weight_decay": 0.0},
+    ]
+    groups = [group for group in groups if group["params"]]
+    rate, betas = config.learning_rate, (config.beta1, config.beta2)
+    if config.optimizer == "sgd":
+        optimizers.append(torch.optim.SGD(groups, lr=rate, momentum=config.beta1))
+    elif config.optimizer == "adam":
+        optimizers.append(torch.optim.Adam(groups, lr=rate, betas=betas, fused=True))
+    else:
+        optimizers.append(torch.optim.AdamW(groups, lr=rate, betas=betas, fused=True))
+    for optimizer in optimizers:
+        for group in optimizer.param_groups:
+            group["highest_lr"] = group["lr"]
+    return optimizers
+
+
+def _is_hidden_matrix(name: str, parameter: Tensor) -> bool:
+    return parameter.dim() == 2 and "embedding" not in name and "position" not in name and not name.startswith("head.")
+
+
+def set_rate(optimizers: list[torch.optim.Optimizer], share: float) -> None:
+    """Set every group to `share` of its highest rate."""
+    for optimizer in optimizers:
+        for group in optimizer.param_groups:
+            group["lr"] = group["highest_lr"] * share
+
+
+def rate_at(step: int, config: TrainingConfig) -> float:
+    """The share of the highest rate at a step: up over the warm-up, then down as the schedule says."""
+    if step < config.warmup_steps:
+        return (step + 1) / (config.warmup_steps + 1)
+    if config.schedule in ("constant", "plateau"):
+        return 1.0
+    done = (step - config.warmup_steps) / max(1, config.steps - config.warmup_steps)
+    if config.schedule == "cosine":
+        return config.final_rate + (1 - config.final_rate) * 0.5 * (1 + math.cos(math.pi * min(1.0, done)))
+    return 1 - (1 - config.final_rate) * min(1.0, done)
+
+
+def optimizer_tensors(optimizers: list[torch.optim.Optimizer]) -> dict[str, Tensor]:
+    """All that the optimisers remember, by name, for a checkpoint."""
+    tensors = {}
+    for number, optimizer in enumerate(optimizers):
+        for index, state in optimizer.state_dict()["state"].items():
+            for name, value in state.items():
+                tensors[f"optimizer.{number}.{index}.{name}"] = torch.as_tensor(value)
+    return tensors
+
+
+def load_optimizer_tensors(optimizers: list[torch.optim.Optimizer], tensors: dict[str, Tensor]) -> None:
+    for number, optimizer in enumerate(optimizers):
+        state: dict[int, dict[str, Tensor]] = {}
+        for name, value in tensors.items():
+            kind, _, rest = name.partition(".")
+            if kind == "optimizer" and rest.startswith(f"{number}."):
+                _, index, field = rest.split(".", 2)
+                state.setdefault(int(index), {})[field] = value
+        optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})

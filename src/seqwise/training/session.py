@@ -1,0 +1,383 @@
+"""From data and settings to a trained run folder: prepare everything, then hand out the stream of reports.
+
+session = prepare("poems.txt", model="lstm", out=Path("runs/poems"), minutes=2)
+for report in session.reports():
+    ...
+session.score        # of the best model on the whole validation part
+"""
+
+from __future__ import annotations
+
+import copy
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ..config import build, parse_override, read_toml
+from ..data.batches import Streams, Windows
+from ..data.source import TextData, open_text
+from ..data.store import TokenStore, build_store
+from ..decoding import DecodingConfig, generate
+from ..errors import CheckpointError, ConfigError, did_you_mean
+from ..evaluation.likelihood import Score, evaluate
+from ..models import family
+from ..run import Checkpoint, Run, RunConfig, check_free, load_weights
+from ..settings import DataConfig, TokenizerConfig, TrainingConfig
+from ..text import Tokenizer, train_tokenizer
+from .card import write_card
+from .counting import count
+from .loop import BatchSource, Hooks, train
+from .optimizers import build_optimizers
+from .report import Report
+from .sizing import DEFAULT_MINUTES, Facts, choose_tokenizer, suggest
+
+SECTIONS = ("data", "tokenizer", "model", "training")
+TRAINING_SHARE = 0.9  # of a budget in minutes; the rest is validation, samples and checkpoints
+VALIDATION_SHARE = 0.006  # of a budget, for each of about ten validations
+
+Tell = Callable[[str], None]
+"""Told a sentence on each thing that was decided, found or begun."""
+Advance = Callable[[str, int, int], None]
+"""Told (what, done, of how many) while data is prepared."""
+
+
+@dataclass
+class Session:
+    """A run that is ready to train, from the start or from its last checkpoint."""
+
+    run: Run
+    data: TextData
+    stores: dict[str, TokenStore]
+    resume_from: Checkpoint | None = None
+    initial_weights: dict[str, torch.Tensor] | None = None
+    score: Score | None = None
+    """Of the best model on the whole validation part, once training is over."""
+    is_interrupted: bool = False
+
+    def reports(
+        self, *, wants_stop: Callable[[], bool] = lambda: False, tell: Tell = lambda _: None
+    ) -> Iterator[Report]:
+        """Train to the end (or until `wants_stop`), writing the log, checkpoints, best model and card on the way."""
+        config = self.run.config.training
+        if config.threads:
+            torch.set_num_threads(config.threads)
+        torch.manual_seed(config.seed)
+        model = self.run.build_model()
+        if self.initial_weights is not None:
+            load_weights(model, self.initial_weights, self.run.path)
+        if family(self.run.config.model_name).learns_by == "counting":
+            reports = count(model, self.stores["train"], self._hooks(model, wants_stop))
+        else:
+            model.to(choose_device(config.device))
+            if config.steps == 0:
+                self._plan_steps(model, tell)
+            reports = train(
+                model,
+                self._batches(model),
+                self.run.config.training,
+                hooks=self._hooks(model, wants_stop),
+                resume=self.resume_from,
+            )
+        last = None
+        for last in reports:
+            self.run.append_log(last.to_dict())
+            yield last
+        self.is_interrupted = wants_stop() and (last is None or last.step < self.run.config.training.steps)
+        if not self.is_interrupted:
+            best = self.run.load_model()
+            self.score = evaluate(
+                best, self.stores["valid"], about=about(self.run, f"valid:{self.data.fingerprint[:8]}")
+            )
+            self.run.save_card(write_card(self.run, best, self.score))
+
+    def _batches(self, model: Any) -> Streams | Windows:
+        config = self.run.config.training
+        common = {"context": config.context, "batch_size": config.batch_size, "seed": config.seed}
+        if model.carries_state:
+            return Streams(self.stores["train"], **common)
+        return Windows(self.stores["train"], stride=config.stride, **common)
+
+    def _plan_steps(self, model: torch.nn.Module, tell: Tell) -> None:
+        """Turn a budget in minutes or epochs into steps, once; from then on they are a setting of the run."""
+        config = self.run.config.training
+        batches = self._batches(model)
+        if config.epochs is not None:
+            self.run.save_config(self.run.with_training(steps=max(1, round(config.epochs * batches.steps_per_epoch))))
+            return
+        seconds = (config.minutes or DEFAULT_MINUTES) * 60
+        per_step = seconds_per_step(model, batches, config, longest=0.04 * seconds)
+        steps = max(10, int(TRAINING_SHARE * seconds / per_step))
+        tokens_per_step = batches.batch(0).counts()["tokens"]
+        # scoring costs about a third of training on as many tokens
+        affordable = int(VALIDATION_SHARE * seconds * 3 * tokens_per_step / per_step)
+        changes = {"steps": steps}
+        if config.valid_tokens == 0 and affordable < self.stores["valid"].num_tokens:
+            changes["valid_tokens"] = max(4096, affordable)
+        self.run.save_config(self.run.with_training(**changes))
+        epochs = steps / batches.steps_per_epoch
+        tell(
+            f"{steps:,} steps of {tokens_per_step:,} tokens fit {seconds / 60:g} minutes ({epochs:.2g} times the text)"
+        )
+
+    def _hooks(self, model: Any, wants_stop: Callable[[], bool]) -> Hooks:
+        config, run = self.run.config.training, self.run
+        valid = self.stores["valid"]
+        if 0 < config.valid_tokens < valid.num_tokens:
+            chars = round(valid.num_chars * config.valid_tokens / valid.num_tokens)
+            valid = TokenStore(valid.ids[: config.valid_tokens + 1], chars)
+        decoding = DecodingConfig(max_tokens=config.sample_tokens, seed=config.seed, temperature=0.8)
+
+        def validate() -> float:
+            return evaluate(model, valid).nats_per_token
+
+        def sample() -> str:
+            was_training = getattr(model, "training", False)
+            if was_training:
+                model.eval()
+            tokens = generate(model, [[run.tokenizer.boundary]], decoding)[0][0].tokens
+            if was_training:
+                model.train()
+            return run.tokenizer.decode(tokens)
+
+        def checkpoint(saved: Checkpoint) -> None:
+            progress = {**saved.progress, "log_length": run.log_length()}
+            run.save_checkpoint(replace(saved, progress=progress))
+
+        return Hooks(validate, sample, lambda: run.save_model(model), checkpoint, wants_stop)
+
+
+def prepare(
+    source: str | Path | Sequence[str | Path],
+    *,
+    model: str,
+    out: Path,
+    minutes: float | None = None,
+    steps: int | None = None,
+    epochs: float | None = None,
+    tokenizer: str | None = None,
+    valid: str | None = None,
+    test: str | None = None,
+    split: str | None = None,
+    seed: int | None = None,
+    config_file: Path | None = None,
+    overrides: Sequence[str] = (),
+    start_from: Path | None = None,
+    tell: Tell = lambda _: None,
+    advance: Advance = lambda *_: None,
+) -> Session:
+    """Check everything, encode the data, choose the sizes, and create the run folder. Nothing is written before."""
+    if sum(budget is not None for budget in (minutes, steps, epochs)) > 1:
+        raise ConfigError("give one budget: --minutes, --steps or --epochs.")
+    check_free(out)
+    row = family(model)
+    given = _given_settings(config_file, overrides)
+    base = Run.open(start_from) if start_from is not None else None
+    if base is not None and base.config.model_name != model:
+        raise ConfigError(f"{start_from} is a {base.config.model_name} model; --model {model} cannot start from it.")
+    where = str(config_file) if config_file else "--set"
+    data_given = {"valid": valid, "test": test, "split": split, **given["data"]}
+    data_given = {name: value for name, value in data_given.items() if value is not None}
+    sources = [str(source)] if isinstance(source, str | Path) else [str(s) for s in source]
+    data_config = build(DataConfig, {"source": sources, **data_given}, section="data", where=where)
+    tokenizer_given = {**({"kind": tokenizer} if tokenizer else {}), **given["tokenizer"]}
+    tokenizer_config = build(TokenizerConfig, tokenizer_given, section="tokenizer", where=where)
+    budget = {"minutes": minutes, "steps": steps, "epochs": epochs, "seed": seed}
+    training_given = {**{k: v for k, v in budget.items() if v is not None}, **given["training"]}
+    if row.learns_by == "gradients" and not {"minutes", "steps", "epochs"} & set(training_given):
+        training_given["minutes"] = DEFAULT_MINUTES
+    build(TrainingConfig, training_given, section="training", where=where)  # mistakes are told before the work begins
+    unknown = set(given["model"]) - {f.name for f in fields(row.config)}
+    if unknown:
+        build(row.config, {"vocab_size": 2, **{name: 0 for name in unknown}}, section="model", where=where)
+
+    data = open_text(sources if len(sources) > 1 else sources[0], **_data_options(data_config))
+    tell(data.description)
+    made = base.tokenizer if base is not None else _make_tokenizer(tokenizer_config, data, tell)
+    stores = encode(data, made, advance)
+    for part, store in stores.items():
+        if store.num_tokens < 2:
+            raise ConfigError(f"{data.name}: the {part} part has {store.num_tokens} tokens; give more text.")
+    facts = Facts(stores["train"].num_tokens, made.vocab_size, made.boundary, made.kind, training_given.get("minutes"))
+    suggested_model, suggested_training = suggest(model, facts)
+    if "context" in given["model"] and "context" not in training_given:
+        suggested_training["context"] = given["model"]["context"]
+    if base is not None:
+        suggested_model = vars(base.config.model)
+        suggested_training["context"] = base.config.training.context
+    model_values = {"vocab_size": made.vocab_size, **suggested_model, **given["model"]}
+    model_config: Any = build(row.config, model_values, section="model", where=where)
+    training = build(TrainingConfig, {**suggested_training, **training_given}, section="training", where=where)
+    training = replace(training, threads=training.threads or torch.get_num_threads())
+    _check_context(model_config, training)
+    data_config = replace(data_config, fingerprint=data.fingerprint, description=data.description)
+    tokenizer_config = replace(tokenizer_config, kind=made.kind)  # type: ignore[arg-type]
+    config = RunConfig(model, data_config, tokenizer_config, model_config, training)
+    tell(_sizes(config))
+    weights = base.load_model().state_dict() if base is not None else None
+    return Session(Run.create(out, config, made), data, stores, initial_weights=weights)
+
+
+def resume(
+    out: Path,
+    *,
+    asked: dict[str, Any] | None = None,
+    tell: Tell = lambda _: None,
+    advance: Advance = lambda *_: None,
+) -> Session:
+    """Go on with a run from its newest whole checkpoint. What was asked for must be what the run was made with."""
+    run = Run.open(out)
+    config = run.config
+    _check_same(run, asked or {})
+    sources = config.data.source
+    data = open_text(sources if len(sources) > 1 else sources[0], **_data_options(config.data))
+    if data.fingerprint != config.data.fingerprint:
+        raise CheckpointError(
+            f"{out} was trained on other data: {', '.join(sources)} has changed since "
+            f"(sha256 {data.fingerprint[:12]}…, was {config.data.fingerprint[:12]}…). "
+            "Restore the data, or train a new run with another --out."
+        )
+    checkpoint, notes = run.latest_checkpoint()
+    for note in notes:
+        tell(note)
+    if checkpoint is None:
+        tell(f"{out}: no checkpoint yet; starting from the first step")
+        run.cut_log(0)
+    else:
+        tell(f"{out}: going on from step {checkpoint.step:,} of {config.training.steps:,}")
+        run.cut_log(int(checkpoint.progress["log_length"]))
+        if config.training.threads and config.training.threads != torch.get_num_threads():
+            tell(f"using {config.training.threads} threads as before, so that the numbers are the same")
+    return Session(run, data, encode(data, run.tokenizer, advance), checkpoint)
+
+
+def encode(data: TextData, tokenizer: Tokenizer, advance: Advance = lambda *_: None) -> dict[str, TokenStore]:
+    """The parts of the data as token stores, from the cache where they are known."""
+    stores = {}
+    for part in data.parts:
+        done = 0
+
+        def progress(num_chars: int, part: str = part) -> None:
+            nonlocal done
+            done += num_chars
+            advance(f"encoding {part}", done, data.characters[part])
+
+        stores[part] = build_store(data, part, tokenizer, progress=progress)
+    return stores
+
+
+def about(run: Run, scored: str) -> str:
+    """What a score's signature says of the text, named with the beginning of its fingerprint, and of the tokenizer."""
+    return f"{scored}|tokenizer={run.config.tokenizer.kind}:{run.tokenizer.vocab_size}"
+
+
+def choose_device(name: str) -> torch.device:
+    if name != "auto":
+        try:
+            return torch.empty(0, device=name).device
+        except (RuntimeError, AssertionError) as error:
+            raise ConfigError(
+                f"device {name} cannot be used here ({str(error).splitlines()[0]}). Try --device cpu."
+            ) from None
+    if torch.cuda.is_available():
+        return torch.device("cuda")
+    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+
+
+def seconds_per_step(model: torch.nn.Module, batches: BatchSource, config: TrainingConfig, *, longest: float) -> float:
+    """The time of a training step, measured on a copy of the model that is thrown away."""
+    trial = copy.deepcopy(model).train()
+    random_state = torch.get_rng_state()
+    optimizers = build_optimizers(trial, config)
+    times: list[float] = []
+    began = time.perf_counter()
+    while len(times) < 4 or (len(times) < 24 and time.perf_counter() - began < longest):
+        start = time.perf_counter()
+        batch = batches.batch(len(times)).to(next(trial.parameters()).device)
+        trial.loss(batch).over(batch.counts()).backward()  # type: ignore[operator]
+        torch.nn.utils.clip_grad_norm_(trial.parameters(), 1.0)
+        for optimizer in optimizers:
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+        times.append(time.perf_counter() - start)
+    torch.set_rng_state(random_state)
+    return statistics.median(times[2:])  # the first ones allocate
+
+
+def _given_settings(config_file: Path | None, overrides: Sequence[str]) -> dict[str, dict[str, Any]]:
+    given: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
+    if config_file is not None:
+        for section, values in read_toml(config_file).items():
+            if section in given and isinstance(values, dict):
+                given[section].update(values)
+            elif isinstance(values, dict):
+                raise ConfigError(f'{config_file}: unknown section "{section}". {did_you_mean(section, SECTIONS)}')
+    for override in overrides:
+        section, name, value = parse_override(override)
+        if section not in given:
+            raise ConfigError(f'--set {override}: unknown section "{section}". {did_you_mean(section, SECTIONS)}')
+        given[section][name] = value
+    return given
+
+
+def _data_options(config: DataConfig) -> dict[str, str | None]:
+    return {"valid": config.valid, "test": config.test, "split": config.split}
+
+
+def _make_tokenizer(config: TokenizerConfig, data: TextData, tell: Tell) -> Tokenizer:
+    train_part = data.parts["train"]
+    kind: str = config.kind
+    why = "as asked"
+    if kind == "auto":
+        kind, why = choose_tokenizer(data.characters["train"], next(iter(train_part.blocks())))
+    options: dict[str, Any] = {"min_count": config.min_count} if config.min_count is not None else {}
+    if kind in ("word", "bpe") and config.vocab_size is not None:
+        options["vocab_size"] = config.vocab_size
+    if kind == "word":
+        options["lower_case"] = config.lower_case
+    made = train_tokenizer(kind, train_part.blocks(), **options)
+    names = {"char": "characters", "word": "words", "bpe": "byte pairs"}
+    tell(f"tokenizer: {names[kind]}, {made.vocab_size:,} tokens ({why})")
+    return made
+
+
+def _check_context(model_config: Any, training: TrainingConfig) -> None:
+    limit = getattr(model_config, "context", None)
+    if limit is not None and training.context > limit:
+        raise ConfigError(
+            f"training.context = {training.context} is longer than model.context = {limit}. "
+            f"Set model.context={training.context}, or a shorter training.context."
+        )
+
+
+def _check_same(run: Run, asked: dict[str, Any]) -> None:
+    """Resuming with other settings would be another run: say which one differs."""
+    found = {
+        "model": run.config.model_name,
+        "source": run.config.data.source,
+        "tokenizer": run.config.tokenizer.kind,
+        **{f"training.{f.name}": getattr(run.config.training, f.name) for f in fields(TrainingConfig)},
+        **{f"model.{f.name}": getattr(run.config.model, f.name) for f in fields(run.config.model)},
+    }
+    for name, value in asked.items():
+        if name in found and found[name] != value:
+            raise ConfigError(
+                f"{run.path} was trained with {name} = {found[name]}, not {value}. "
+                "Resume without it, or train a new run with another --out."
+            )
+
+
+def _sizes(config: RunConfig) -> str:
+    shown = ("order", "num_layers", "model_dim", "num_heads", "context", "dropout")
+    model = ", ".join(f"{name} {getattr(config.model, name)}" for name in shown if hasattr(config.model, name))
+    if family(config.model_name).learns_by == "counting":
+        return f"{config.model_name}: {model}"
+    t = config.training
+    return (
+        f"{config.model_name}: {model}; {t.optimizer}, rate {t.learning_rate:g}, "
+        f"batches of {t.batch_size} x {t.context} tokens"
+    )

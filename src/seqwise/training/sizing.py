@@ -1,0 +1,86 @@
+"""Sizes by rule: what model and batch suit this much text and this much time. Every choice can be set by hand.
+
+The rules come from runs on 2 CPU cores (docs/lab-notebook.md): in half a minute a narrow network with a short context
+learns most; with more time, width, depth and context grow, and dropout comes in where the text is read many times.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+DEFAULT_MINUTES = 2.0
+BPE_FROM_CHARACTERS = 30_000_000  # from here on byte pairs: more text per step than one can read in characters
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What sizes follow from."""
+
+    train_tokens: int
+    vocab_size: int
+    boundary: int
+    tokenizer: str
+    minutes: float | None
+    """None where the budget is in steps or epochs."""
+
+
+def choose_tokenizer(characters: int, beginning: str) -> tuple[str, str]:
+    """A tokenizer for a text, by its size and how it begins, and the reason."""
+    if "<unk>" in beginning:
+        return "word", "rare words are already <unk>, so this is a text for word models"
+    if characters >= BPE_FROM_CHARACTERS:
+        return "bpe", f"{characters:,} characters are enough to learn from pieces of words"
+    return "char", f"{characters:,} characters: small models learn most from single characters"
+
+
+def suggest(model_name: str, facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Settings for the sections model and training."""
+    return {"ngram": _ngram, "lstm": _lstm, "gpt": _gpt}[model_name](facts)
+
+
+def _ngram(facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
+    if facts.tokenizer == "char":
+        order = round(min(9, max(3, math.log10(max(10, facts.train_tokens)) + 1)))  # 1 M characters: 7
+    else:
+        order = 5
+    return {"order": order, "boundary": facts.boundary, "across_lines": facts.tokenizer != "word"}, {}
+
+
+def _lstm(facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
+    minutes = facts.minutes or DEFAULT_MINUTES
+    small = {"model_dim": 256, "num_layers": 1, "dropout": 0.0}
+    large = {"model_dim": 512, "num_layers": 2, "dropout": 0.2}
+    model = small if minutes < 4 else large
+    training = {
+        "batch_size": _rows(facts, 64, 32),
+        "context": 64,
+        "optimizer": "adamw",
+        "learning_rate": 4e-3 if model is small else 2e-3,
+        "schedule": "linear",
+        "warmup_steps": 20,
+    }
+    return model, training
+
+
+def _gpt(facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
+    minutes = facts.minutes or DEFAULT_MINUTES
+    small = {"num_layers": 4, "model_dim": 128, "num_heads": 4, "context": 64, "dropout": 0.0}
+    large = {"num_layers": 6, "model_dim": 256, "num_heads": 8, "context": 128, "dropout": 0.1}
+    model = small if minutes < 4 else large
+    training = {
+        "batch_size": _rows(facts, 64, 16),
+        "context": model["context"],
+        "optimizer": "muon",
+        "learning_rate": 4e-3,
+        "matrix_learning_rate": 0.02,
+        "schedule": "linear",
+        "warmup_steps": 20,
+    }
+    return model, training
+
+
+def _rows(facts: Facts, context: int, wanted: int) -> int:
+    """Fewer rows where the text is so short that a batch would be much of it."""
+    return max(1, min(wanted, facts.train_tokens // (4 * context)))
