@@ -99,7 +99,7 @@ class CausalSelfAttention(nn.Module):
 
 
 def plain_attention(q: Tensor, k: Tensor, v: Tensor, can_attend: Tensor) -> tuple[Tensor, Tensor]:
-    """(2) and (3) before W_o, written out: (B, H, T, K) and the attention (B, H, T, S). The fused kernel's reference."""
+    """(2) and (3) before W_o, written out: (B, H, T, K) and the attention (B, H, T, S). Tests compare it."""
     scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5  # (B, H, T, S); near unit variance
     attention = scores.masked_fill(~can_attend, float("-inf")).softmax(dim=-1)
     return attention @ v, attention

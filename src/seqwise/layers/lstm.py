@@ -30,15 +30,10 @@ class LSTM(nn.Module):
             input_dim, model_dim, num_layers, batch_first=True, dropout=dropout if num_layers > 1 else 0.0
         )
         for name, parameter in self.kernel.named_parameters():
-            if name.startswith("weight_hh"):
-                for gate in parameter.data.chunk(4):
-                    nn.init.orthogonal_(gate)  # keeps the length of h at the start of training
-            elif name.startswith("weight_ih"):
-                nn.init.xavier_uniform_(parameter)
-            else:
+            if name.startswith("bias"):
                 nn.init.zeros_(parameter)
-                if name.startswith("bias_ih"):  # an open forget gate: memory first, forgetting is learned
-                    parameter.data[model_dim : 2 * model_dim] = forget_bias
+            if name.startswith("bias_ih"):  # an open forget gate: memory first, forgetting is learned
+                parameter.data[model_dim : 2 * model_dim] = forget_bias
 
     def fresh_state(self, batch_size: int) -> tuple[Tensor, Tensor]:
         """Nothing remembered: h and c, (B, L, D) each."""

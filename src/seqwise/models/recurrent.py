@@ -63,7 +63,9 @@ class LSTMBody(nn.Module):
         self.vocab_size = config.vocab_size
         embed_dim = config.embed_dim or config.model_dim
         self.embedding = nn.Embedding(config.vocab_size, embed_dim)
-        nn.init.normal_(self.embedding.weight, std=embed_dim**-0.5)  # so that tied logits begin near zero
+        # inputs of unit variance; a table that is the output as well is small there, so that logits begin near zero
+        self.input_scale = embed_dim**0.5 if config.tied_embeddings else 1.0
+        nn.init.normal_(self.embedding.weight, std=1 / self.input_scale)
         self.dropout = nn.Dropout(config.dropout)
         self.layers = LSTM(
             embed_dim, config.model_dim, config.num_layers, dropout=config.dropout, forget_bias=config.forget_bias
@@ -75,7 +77,7 @@ class LSTMBody(nn.Module):
 
     def encode(self, tokens: Tokens, state: State | None = None) -> tuple[Tensor, State]:
         state = state or self.fresh_state(tokens.shape[0])
-        x = self.dropout(self.embedding(tokens.ids))  # (B, T, E)  (1)
+        x = self.dropout(self.embedding(tokens.ids) * self.input_scale)  # (B, T, E)  (1)
         lengths = None if tokens.is_token is None else tokens.lengths
         hidden, (h, c) = self.layers(x, (state.own["h"], state.own["c"]), lengths)  # (B, T, D)  (2)
         return self.dropout(hidden), State({"h": h, "c": c})

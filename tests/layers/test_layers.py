@@ -1,0 +1,101 @@
+"""Layers against a reference with the same weights, and against what their equations promise."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch.nn import functional
+
+from seqwise.layers.attention import CausalSelfAttention, plain_attention
+from seqwise.layers.feed_forward import FeedForward
+from seqwise.layers.heads import NextTokenHead
+from seqwise.layers.lstm import LSTM
+from seqwise.layers.positions import rotary_table, rotate, sinusoidal_table
+
+
+@torch.no_grad()
+def test_the_lstm_kernel_computes_the_cells_of_the_card() -> None:
+    layers = LSTM(5, 7, num_layers=2)
+    x, state = torch.randn(3, 11, 5), (torch.randn(3, 2, 7), torch.randn(3, 2, 7))
+    fast, fast_state = layers(x, state)
+    plain, plain_state = layers.forward_by_steps(x, state)
+    torch.testing.assert_close(fast, plain, atol=1e-6, rtol=0)
+    torch.testing.assert_close(fast_state, plain_state, atol=1e-6, rtol=0)
+
+
+@torch.no_grad()
+def test_the_lstm_state_of_a_padded_row_is_that_after_its_last_token() -> None:
+    layers = LSTM(4, 6, num_layers=1)
+    x = torch.randn(2, 5, 4)
+    _, (h, c) = layers(x, layers.fresh_state(2), lengths=torch.tensor([5, 2]))
+    _, (h_short, c_short) = layers(x[1:, :2], layers.fresh_state(1))
+    torch.testing.assert_close((h[1:], c[1:]), (h_short, c_short))
+
+
+def test_the_forget_gate_begins_open() -> None:
+    layers = LSTM(4, 6, num_layers=2, forget_bias=1.5)
+    for layer in range(2):
+        bias = getattr(layers.kernel, f"bias_ih_l{layer}") + getattr(layers.kernel, f"bias_hh_l{layer}")
+        i, f, g, o = bias.chunk(4)
+        assert (f == 1.5).all()
+        assert all((gate == 0).all() for gate in (i, g, o))
+
+
+@torch.no_grad()
+def test_causal_attention_is_softmax_of_scaled_products_over_the_past() -> None:
+    attention = CausalSelfAttention(12, num_heads=3)
+    x = torch.randn(2, 6, 12)
+    q, k, v = attention.to_query_key_value(x).view(2, 6, 3, 3, 4).permute(2, 0, 3, 1, 4)
+    can_attend = torch.ones(6, 6, dtype=torch.bool).tril()
+    values, weights = plain_attention(q, k, v, can_attend)
+    torch.testing.assert_close(weights.sum(dim=-1), torch.ones(2, 3, 6))
+    assert (weights[..., ~can_attend] == 0).all()
+    expected = attention.to_output(values.transpose(1, 2).reshape(2, 6, 12))
+    torch.testing.assert_close(attention(x), expected, atol=1e-5, rtol=0)
+
+
+@torch.no_grad()
+def test_rotary_products_depend_on_the_distance_alone() -> None:
+    cos, sin = rotary_table(50, 8)
+    q, k = torch.randn(8), torch.randn(8)
+
+    def product(t: int, s: int) -> float:
+        return float(rotate(q, cos[t], sin[t]) @ rotate(k, cos[s], sin[s]))
+
+    assert product(7, 3) == pytest.approx(product(40, 36), abs=1e-4)
+    assert product(7, 3) != pytest.approx(product(7, 4), abs=1e-3)
+    assert rotate(q, cos[33], sin[33]).norm().item() == pytest.approx(q.norm().item(), abs=1e-5)
+
+
+def test_the_sinusoidal_table_is_the_formula_of_the_paper() -> None:
+    table = sinusoidal_table(20, 6)
+    for t in (0, 1, 19):
+        for i in range(3):
+            angle = t / 10_000 ** (2 * i / 6)
+            assert table[t, 2 * i].item() == pytest.approx(math.sin(angle), abs=1e-5)
+            assert table[t, 2 * i + 1].item() == pytest.approx(math.cos(angle), abs=1e-5)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("activation", ["gelu", "squared_relu"])
+def test_feed_forward_is_two_products_around_the_activation(activation: str) -> None:
+    layer, x = FeedForward(4, 9, activation), torch.randn(3, 4)
+    inside = x @ layer.widen.weight.T
+    bent = functional.gelu(inside) if activation == "gelu" else inside.clamp(min=0) ** 2
+    torch.testing.assert_close(layer(x), bent @ layer.narrow.weight.T)
+
+
+@torch.no_grad()
+def test_the_head_scores_targets_as_its_distribution_says() -> None:
+    head = NextTokenHead(5, 9)
+    hidden, targets = torch.randn(2, 3, 5), torch.randint(9, (2, 3))
+    log_probs = head.log_probs(hidden)
+    torch.testing.assert_close(log_probs.exp().sum(dim=-1), torch.ones(2, 3))
+    torch.testing.assert_close(head.score(hidden, targets), log_probs.gather(-1, targets.unsqueeze(-1)).squeeze(-1))
+
+
+def test_tied_weights_are_one_tensor() -> None:
+    embedding = torch.nn.Embedding(9, 5)
+    assert NextTokenHead(5, 9, tied_to=embedding).output.weight is embedding.weight
