@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 .PHONY: demo test check format bench clean
 
 demo: $(READY)
-	$(BIN)/seqwise demo
+	$(BIN)/python examples/demo.py
 
 test: $(READY)
 	$(BIN)/python -m pytest

@@ -58,15 +58,15 @@ def test_causal_attention_is_softmax_of_scaled_products_over_the_past() -> None:
 
 @torch.no_grad()
 def test_rotary_products_depend_on_the_distance_alone() -> None:
-    cos, sin = rotary_table(50, 8)
+    turns = rotary_table(50, 8)
     q, k = torch.randn(8), torch.randn(8)
 
     def product(t: int, s: int) -> float:
-        return float(rotate(q, cos[t], sin[t]) @ rotate(k, cos[s], sin[s]))
+        return float(rotate(q, turns[t]) @ rotate(k, turns[s]))
 
     assert product(7, 3) == pytest.approx(product(40, 36), abs=1e-4)
     assert product(7, 3) != pytest.approx(product(7, 4), abs=1e-3)
-    assert rotate(q, cos[33], sin[33]).norm().item() == pytest.approx(q.norm().item(), abs=1e-5)
+    assert rotate(q, turns[33]).norm().item() == pytest.approx(q.norm().item(), abs=1e-5)
 
 
 def test_the_sinusoidal_table_is_the_formula_of_the_paper() -> None:

@@ -45,6 +45,7 @@ CASES = [
     Case("lstm", {"model_dim": 8, "num_layers": 2}),
     Case("lstm", {"model_dim": 8, "tied_embeddings": True}),
     Case("gpt", {**GPT, "positions": "rotary"}),
+    Case("gpt", {**GPT, "positions": "rotary", "normalise_queries": False}),
     Case("gpt", {**GPT, "positions": "learned", "activation": "gelu", "normalise_queries": False}),
     Case("gpt", {**GPT, "positions": "sinusoidal", "tied_embeddings": True}),
 ]

@@ -74,17 +74,15 @@ class CausalSelfAttention(nn.Module):
         self.to_query_key_value = nn.Linear(model_dim, 3 * model_dim, bias=False)
         self.to_output = nn.Linear(model_dim, model_dim, bias=False)
 
-    def forward(
-        self, x: Tensor, rotation: tuple[Tensor, Tensor] | None = None, cache: LayerCache | None = None
-    ) -> Tensor:
+    def forward(self, x: Tensor, turn: Tensor | None = None, cache: LayerCache | None = None) -> Tensor:
         """x (B, T, D) -> (B, T, D). With a cache, x continues what the cache holds."""
         B, T, D = x.shape
         projected = self.to_query_key_value(x).view(B, T, 3, self.num_heads, self.head_dim)
         query_key, v = projected[:, :, :2], projected[:, :, 2].transpose(1, 2)  # (B, T, 2, H, K), (B, H, T, K)
-        if self.normalise:  # unit length before the product: no head can saturate (Henry et al. 2020)
-            query_key = functional.rms_norm(query_key, (self.head_dim,))
-        if rotation is not None:
-            query_key = rotate(query_key, *rotation)
+        if self.normalise:  # equal length before the product: no head can saturate (Henry et al. 2020)
+            query_key = functional.layer_norm(query_key, (self.head_dim,))
+        if turn is not None:
+            query_key = rotate(query_key, turn)
         q, k = query_key.transpose(1, 3).unbind(dim=2)  # (B, H, 2, T, K) -> twice (B, H, T, K)
         dropout = self.dropout if self.training else 0.0
         if cache is None:

@@ -24,14 +24,14 @@ def sinusoidal_table(length: int, model_dim: int) -> Tensor:
     return table
 
 
-def rotary_table(length: int, head_dim: int, *, base: float = 10_000.0) -> tuple[Tensor, Tensor]:
-    """cos and sin of the angles t * base^(-2i/K), each (length, K/2)."""
+def rotary_table(length: int, head_dim: int, *, base: float = 10_000.0) -> Tensor:
+    """Complex numbers of length one, at the angles t * base^(-2i/K): (length, K/2)."""
     frequency = base ** (-torch.arange(0, head_dim, 2) / head_dim)
     angles = torch.arange(length).unsqueeze(1) * frequency
-    return angles.cos(), angles.sin()
+    return torch.polar(torch.ones_like(angles), angles)
 
 
-def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Turn each pair (x[i], x[i + K/2]) by its angle (2). x (..., K); cos and sin (..., K/2) that broadcast."""
-    first, second = x.chunk(2, dim=-1)
-    return torch.cat([first * cos - second * sin, second * cos + first * sin], dim=-1)
+def rotate(x: Tensor, turn: Tensor) -> Tensor:
+    """Turn each pair (x[2i], x[2i+1]), read as a complex number, by its angle (2). x (..., K), turn (..., K/2)."""
+    pairs = torch.view_as_complex(x.unflatten(-1, (-1, 2)))
+    return torch.view_as_real(pairs * turn).flatten(-2)

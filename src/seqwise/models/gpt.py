@@ -82,25 +82,24 @@ class GPTConfig:
 class Block(nn.Module):
     def __init__(self, config: GPTConfig):
         super().__init__()
-        self.attention_norm = nn.RMSNorm(config.model_dim)
+        self.attention_norm = nn.LayerNorm(config.model_dim, bias=False)
         self.attention = CausalSelfAttention(
             config.model_dim, config.num_heads, dropout=config.dropout, normalise=config.normalise_queries
         )
-        self.feed_forward_norm = nn.RMSNorm(config.model_dim)
+        self.feed_forward_norm = nn.LayerNorm(config.model_dim, bias=False)
         self.feed_forward = FeedForward(
             config.model_dim, config.feed_forward_dim or 4 * config.model_dim, config.activation
         )
         self.dropout = nn.Dropout(config.dropout)
 
-    def forward(self, x: Tensor, rotation: tuple[Tensor, Tensor] | None, cache: LayerCache | None) -> Tensor:
-        x = x + self.dropout(self.attention(self.attention_norm(x), rotation, cache))  # (2)
+    def forward(self, x: Tensor, turn: Tensor | None, cache: LayerCache | None) -> Tensor:
+        x = x + self.dropout(self.attention(self.attention_norm(x), turn, cache))  # (2)
         return x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))  # (3)
 
 
 class GPTBody(nn.Module):
     carries_state = False
-    cos: Tensor
-    sin: Tensor
+    turns: Tensor
     position_table: Tensor
 
     def __init__(self, config: GPTConfig):
@@ -110,16 +109,14 @@ class GPTBody(nn.Module):
         self.embedding = nn.Embedding(config.vocab_size, config.model_dim)
         self.dropout = nn.Dropout(config.dropout)
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.num_layers))
-        self.norm = nn.RMSNorm(config.model_dim)
+        self.norm = nn.LayerNorm(config.model_dim, bias=False)
         if config.positions == "learned":
             self.position_table = nn.Parameter(torch.empty(config.context, config.model_dim))
             nn.init.normal_(self.position_table, std=0.02)
         elif config.positions == "sinusoidal":
             self.register_buffer("position_table", sinusoidal_table(config.context, config.model_dim), persistent=False)
         else:
-            cos, sin = rotary_table(config.context, self.head_dim)
-            self.register_buffer("cos", cos, persistent=False)  # (C, K/2)
-            self.register_buffer("sin", sin, persistent=False)
+            self.register_buffer("turns", rotary_table(config.context, self.head_dim), persistent=False)  # (C, K/2)
         self._initialise()
 
     def _initialise(self) -> None:
@@ -152,9 +149,9 @@ class GPTBody(nn.Module):
             )
         place = None if state is None else self._make_room(state, T)
         x = self.embedding(tokens.ids)  # (B, T, D)  (1)
-        rotation = None
+        turn = None
         if self.config.positions == "rotary":
-            rotation = self._rotation(place, T)
+            turn = self._turn(place, T)
         elif place is None or place.first is not None:
             first = 0 if place is None or place.first is None else place.first
             x = x + self.position_table[first : first + T]
@@ -165,19 +162,19 @@ class GPTBody(nn.Module):
             cache = None
             if state is not None and place is not None:
                 cache = LayerCache(state.own["keys"][:, layer], state.own["values"][:, layer], place)
-            x = block(x, rotation, cache)
+            x = block(x, turn, cache)
         if state is not None and place is not None:
             self._remember(state, tokens, place)
         return self.norm(x), state
 
-    def _rotation(self, place: Place | None, num_new: int) -> tuple[Tensor, Tensor]:
-        """cos and sin for the new tokens, shaped to broadcast against (B, T, 2, H, K/2)."""
+    def _turn(self, place: Place | None, num_new: int) -> Tensor:
+        """The rotation of the new tokens, shaped to broadcast against (B, T, 2, H, K/2)."""
         if place is None or place.first is not None:
             first = 0 if place is None or place.first is None else place.first
-            cos, sin = self.cos[first : first + num_new], self.sin[first : first + num_new]  # (T, K/2)
+            turn = self.turns[first : first + num_new]  # (T, K/2)
         else:
-            cos, sin = self.cos[place.positions], self.sin[place.positions]  # (B, T, K/2)
-        return cos.unsqueeze(-2).unsqueeze(-2), sin.unsqueeze(-2).unsqueeze(-2)
+            turn = self.turns[place.positions]  # (B, T, K/2)
+        return turn.unsqueeze(-2).unsqueeze(-2)
 
     def _make_room(self, state: State, num_new: int) -> Place:
         lengths: list[int] = state.own["length"].tolist()

@@ -4,7 +4,7 @@ Muon (Jordan et al. 2024) replaces the update of a hidden matrix by the nearest 
 one, so that rare directions learn as fast as common ones:
 
     M <- momentum M + G                               (1)
-    U  = nearest orthogonal matrix to G + momentum M  (2)   by Newton-Schulz: X <- a X + (b A + c A A) X, A = X X^T
+    U  = nearest orthogonal matrix to G + momentum M  (2)   by Newton-Schulz: X <- a X + X (b A + c A A), A = X^T X
     W <- W - rate * sqrt(max(1, rows / columns)) * U  (3)
 
 torch's own runs (2) in bfloat16, which crawls on most CPUs; ours stays in float32, and turns all matrices of one shape
@@ -26,30 +26,36 @@ NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)  # a, b, c: the steepest slope at zero
 
 
 class Muon(torch.optim.Optimizer):
-    """For the 2-D weights of hidden layers; embeddings, outputs, norms and biases belong to Adam."""
+    """For the 2-D weights of hidden layers; embeddings, outputs, norms and biases belong to Adam.
+
+    A group has `parts`: how many matrices stand one above the other in each of its parameters (queries, keys, values).
+    """
 
     def __init__(
-        self, parameters: list[nn.Parameter], *, lr: float, momentum: float, weight_decay: float, iterations: int = 5
+        self, groups: list[dict[str, Any]], *, lr: float, momentum: float, weight_decay: float, iterations: int = 5
     ):
-        super().__init__(
-            parameters, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, "iterations": iterations}
-        )
+        defaults = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, "iterations": iterations, "parts": 1}
+        super().__init__(groups, defaults)
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
+        by_shape: dict[tuple[int, int], list[tuple[Tensor, Tensor, dict[str, Any]]]] = {}  # (weight, update, group)
         for group in self.param_groups:
-            by_shape: dict[torch.Size, list[nn.Parameter]] = {}
             for parameter in group["params"]:
-                if parameter.grad is not None:
-                    by_shape.setdefault(parameter.shape, []).append(parameter)
-            for shape, parameters in by_shape.items():
-                updates = torch.stack([self._momentum(p, group["momentum"]) for p in parameters])  # (n, rows, columns)
-                updates = nearest_orthogonal(updates, group["iterations"])  # (2)
-                rate = group["lr"] * math.sqrt(max(1.0, shape[0] / shape[1]))
-                for parameter, update in zip(parameters, updates, strict=True):
-                    if group["weight_decay"]:
-                        parameter.mul_(1 - group["lr"] * group["weight_decay"])
-                    parameter.add_(update, alpha=-rate)  # (3)
+                if parameter.grad is None:
+                    continue
+                update = self._momentum(parameter, group["momentum"])
+                for weight, part in zip(parameter.chunk(group["parts"]), update.chunk(group["parts"]), strict=True):
+                    shape = (max(weight.shape), min(weight.shape))  # a wide matrix is turned as a tall one
+                    by_shape.setdefault(shape, []).append((weight, part, group))
+        for matrices in by_shape.values():
+            tall = torch.stack([update if _is_tall(update) else update.T for _, update, _ in matrices])
+            turned = nearest_orthogonal(tall, matrices[0][2]["iterations"])  # (2), all of one shape at once
+            for (weight, _, group), update in zip(matrices, turned, strict=True):
+                if group["weight_decay"]:
+                    weight.mul_(1 - group["lr"] * group["weight_decay"])
+                rate = group["lr"] * math.sqrt(max(1.0, weight.shape[0] / weight.shape[1]))
+                weight.add_(update if _is_tall(weight) else update.T, alpha=-rate)  # (3)
 
     def _momentum(self, parameter: nn.Parameter, momentum: float) -> Tensor:
         assert parameter.grad is not None
@@ -60,16 +66,18 @@ class Muon(torch.optim.Optimizer):
         return parameter.grad.add(state["momentum"], alpha=momentum)
 
 
-def nearest_orthogonal(matrices: Tensor, iterations: int) -> Tensor:
-    """(2) for a stack (n, rows, columns): same singular vectors, singular values near one."""
+def _is_tall(matrix: Tensor) -> bool:
+    return matrix.shape[0] >= matrix.shape[1]
+
+
+def nearest_orthogonal(matrices: Tensor, iterations: int = 5) -> Tensor:
+    """(2) for a stack of tall matrices (n, rows, columns): same singular vectors, singular values near one."""
     a, b, c = NEWTON_SCHULZ
-    is_tall = matrices.shape[1] > matrices.shape[2]
-    x = matrices.transpose(1, 2) if is_tall else matrices
-    x = x / x.norm(dim=(1, 2), keepdim=True).clamp(min=1e-7)
+    x = matrices / matrices.norm(dim=(1, 2), keepdim=True).clamp(min=1e-7)
     for _ in range(iterations):
-        gram = x @ x.transpose(1, 2)
-        x = a * x + torch.baddbmm(gram, gram, gram, beta=b, alpha=c) @ x
-    return x.transpose(1, 2) if is_tall else x
+        gram = x.mT @ x  # (n, columns, columns), the smaller side
+        x = torch.baddbmm(x, x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), beta=a)
+    return x
 
 
 def build_optimizers(model: nn.Module, config: TrainingConfig) -> list[torch.optim.Optimizer]:
@@ -77,11 +85,13 @@ def build_optimizers(model: nn.Module, config: TrainingConfig) -> list[torch.opt
     trained = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
     optimizers: list[torch.optim.Optimizer] = []
     if config.optimizer == "muon":
-        matrices = [p for name, p in trained if _is_hidden_matrix(name, p)]
-        if matrices:
-            optimizers.append(
-                Muon(matrices, lr=config.matrix_learning_rate, momentum=0.95, weight_decay=config.weight_decay)
-            )
+        matrices = [(name, p) for name, p in trained if _is_hidden_matrix(name, p)]
+        stacked = [p for name, p in matrices if "query_key_value" in name]
+        single = [p for name, p in matrices if "query_key_value" not in name]
+        matrix_groups = [g for g in ({"params": single}, {"params": stacked, "parts": 3}) if g["params"]]
+        if matrix_groups:
+            rate = config.matrix_learning_rate
+            optimizers.append(Muon(matrix_groups, lr=rate, momentum=0.95, weight_decay=config.weight_decay))
         trained = [(name, p) for name, p in trained if not _is_hidden_matrix(name, p)]
     decayed = [p for _, p in trained if p.dim() >= 2]
     others = [p for _, p in trained if p.dim() < 2]

@@ -1,0 +1,192 @@
+"""Beam and exhaustive search against enumerating every continuation with `score`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from itertools import product
+from typing import Any
+
+import pytest
+import torch
+
+from seqwise.data.batch import next_token_batch
+from seqwise.decoding import DecodingConfig, Hypothesis, generate
+from seqwise.decoding.beam import beam_search
+from seqwise.errors import ConfigError
+
+MakeChain = Callable[[list[list[float]]], Any]
+PROMPTS = [[0], [0, 1, 2, 1], [0, 2]]
+PENALTIES = [0.0, 0.5, 1.0]
+LENGTH = 4
+each_penalty = pytest.mark.parametrize("penalty", PENALTIES)
+each_stop = pytest.mark.parametrize("stop", [None, 1])
+
+
+@torch.no_grad()
+def log_prob(model: Any, prompt: list[int], tokens: list[int]) -> float:
+    log_probs, _ = model.score(next_token_batch(torch.tensor([[*prompt, *tokens]])))
+    return float(log_probs[0, len(prompt) - 1 :].double().sum())
+
+
+def every_continuation(model: Any, prompt: list[int], stop: int | None, penalty: float) -> list[Hypothesis]:
+    """All that end in `stop` or have LENGTH tokens, best first."""
+    found = []
+    for length in range(1, LENGTH + 1):
+        for tokens in product(range(model.vocab_size), repeat=length):
+            ends = tokens[-1] == stop
+            if stop not in tokens[:-1] and (ends or length == LENGTH):
+                found.append(Hypothesis(list(tokens), log_prob(model, prompt, list(tokens)), ends))
+    return sorted(found, key=lambda h: -h.score(penalty))
+
+
+def same(found: list[Hypothesis], expected: list[Hypothesis]) -> None:
+    """The same hypotheses; those that tie may stand in any order, and at the end one for the other."""
+    assert [h.log_prob for h in found] == pytest.approx([h.log_prob for h in expected], abs=1e-4)
+    places = {tuple(h.tokens): h for h in expected}
+    for place, hypothesis in enumerate(found):
+        twin = places.pop(tuple(hypothesis.tokens), expected[-1])
+        assert hypothesis.log_prob == pytest.approx(twin.log_prob, abs=1e-4), f"place {place}"
+        assert hypothesis.is_finished == twin.is_finished
+        assert hypothesis.tokens == twin.tokens or twin is expected[-1]
+
+
+@each_stop
+def test_exhaustive_search_finds_the_best_of_all_continuations(model: Any, stop: int | None) -> None:
+    for prompt in PROMPTS[:2]:
+        for penalty in PENALTIES:
+            config = DecodingConfig(
+                method="exhaustive", max_tokens=LENGTH, num_results=12, stop=stop, length_penalty=penalty
+            )
+            same(generate(model, [prompt], config)[0], every_continuation(model, prompt, stop, penalty)[:12])
+
+
+@each_stop
+@each_penalty
+def test_a_beam_as_wide_as_all_texts_finds_what_exhaustive_search_finds(
+    model: Any, stop: int | None, penalty: float
+) -> None:
+    settings = {"max_tokens": LENGTH, "num_results": 10, "stop": stop, "length_penalty": penalty}
+    exhaustive = generate(model, PROMPTS, DecodingConfig(method="exhaustive", **settings))
+    wide = DecodingConfig(method="beam", beam_width=model.vocab_size**LENGTH, **settings)
+    with torch.inference_mode():
+        for found, expected in zip(beam_search(model, PROMPTS, wide), exhaustive, strict=True):
+            same(found, expected)
+
+
+@each_stop
+@each_penalty
+def test_a_beam_as_wide_as_the_vocabulary_is_exact_over_two_tokens(
+    model: Any, stop: int | None, penalty: float
+) -> None:
+    settings = {"max_tokens": 2, "num_results": model.vocab_size, "stop": stop, "length_penalty": penalty}
+    exhaustive = generate(model, PROMPTS, DecodingConfig(method="exhaustive", **settings))
+    beam = generate(model, PROMPTS, DecodingConfig(method="beam", beam_width=model.vocab_size, **settings))
+    for found, expected in zip(beam, exhaustive, strict=True):
+        same(found, expected)
+
+
+@each_stop
+@each_penalty
+def test_a_narrow_beam_never_scores_above_exhaustive_search_and_tells_the_true_log_probability(
+    model: Any, stop: int | None, penalty: float
+) -> None:
+    settings = {"max_tokens": LENGTH, "stop": stop, "length_penalty": penalty}
+    best = generate(model, PROMPTS, DecodingConfig(method="exhaustive", **settings))
+    for width in (1, 2, 3):
+        beam = generate(model, PROMPTS, DecodingConfig(method="beam", beam_width=width, num_results=width, **settings))
+        for prompt, found, (limit,) in zip(PROMPTS, beam, best, strict=True):
+            assert found[0].score(penalty) <= limit.score(penalty) + 1e-5
+            for hypothesis in found:
+                assert hypothesis.log_prob == pytest.approx(log_prob(model, prompt, hypothesis.tokens), abs=1e-4)
+
+
+@each_stop
+@each_penalty
+def test_the_n_best_are_sorted_and_distinct(model: Any, stop: int | None, penalty: float) -> None:
+    config = DecodingConfig(method="beam", beam_width=3, num_results=3, max_tokens=6, stop=stop, length_penalty=penalty)
+    for found in generate(model, PROMPTS, config):
+        scores = [h.score(penalty) for h in found]
+        assert len(found) == 3 == len({tuple(h.tokens) for h in found})
+        assert scores == sorted(scores, reverse=True)
+
+
+def test_a_beam_of_one_is_greedy(model: Any) -> None:
+    beam = generate(model, PROMPTS, DecodingConfig(method="beam", beam_width=1, max_tokens=6))
+    same([b[0] for b in beam], [g[0] for g in generate(model, PROMPTS, DecodingConfig(method="greedy", max_tokens=6))])
+
+
+@each_stop
+@pytest.mark.parametrize("method", ["beam", "exhaustive"])
+def test_prompts_side_by_side_give_what_each_gives_alone(model: Any, method: Any, stop: int | None) -> None:
+    config = DecodingConfig(method=method, beam_width=3, num_results=3, max_tokens=5, stop=stop, length_penalty=0.7)
+    for prompt, found in zip(PROMPTS, generate(model, PROMPTS, config), strict=True):
+        same(found, generate(model, [prompt], config)[0])
+
+
+def test_a_longer_hypothesis_that_finishes_later_wins_under_length_normalisation(make_chain: MakeChain) -> None:
+    """Stopping at once has log 0.4 = -0.92 per token; 0 0 0 stop has (log 0.6 + 2 log 0.95 + ...) / 4."""
+    chain = make_chain([[0.01, 0.59, 0.4], [0.02, 0.95, 0.03], [0.3, 0.3, 0.4]])  # 0: start, 1: goes on, 2: stop
+    config = DecodingConfig(method="beam", beam_width=2, max_tokens=7, length_penalty=1.0, stop=2)
+    (found,) = generate(chain, [[0]], config)[0]
+    (expected,) = generate(chain, [[0]], DecodingConfig(method="exhaustive", max_tokens=7, length_penalty=1.0, stop=2))[
+        0
+    ]
+    assert found == expected
+    assert len(found.tokens) == 7
+    (by_probability,) = generate(chain, [[0]], DecodingConfig(method="beam", beam_width=2, max_tokens=2, stop=2))[0]
+    assert by_probability.tokens == [1, 1]
+
+
+def test_a_finished_hypothesis_far_behind_the_first_is_still_found(make_chain: MakeChain) -> None:
+    """The n best are filled early with bad ones; a good one that ends at the last step must still push them out."""
+    rows = [[0.0, 0.6, 0.2, 0.2], [0.0, 0.0, 0.98, 0.02], [0.0, 0.0, 0.9, 0.1], [0.25, 0.25, 0.25, 0.25]]
+    chain = make_chain(rows)
+    for penalty in (0.0, 0.3, 1.0, 2.0):
+        settings = {"max_tokens": 6, "num_results": 2, "length_penalty": penalty, "stop": 3}
+        with torch.inference_mode():
+            beam = beam_search(chain, [[0]], DecodingConfig(method="beam", beam_width=64, **settings))[0]
+        same(beam, generate(chain, [[0]], DecodingConfig(method="exhaustive", **settings))[0])
+
+
+def test_search_stops_as_soon_as_nothing_can_beat_what_it_has(make_chain: MakeChain) -> None:
+    chain = make_chain([[0.05, 0.05, 0.9], [0.3, 0.3, 0.4], [0.3, 0.3, 0.4]])
+    (found,) = generate(chain, [[0]], DecodingConfig(method="beam", beam_width=2, max_tokens=100, stop=2))[0]
+    assert found.tokens == [2]
+    assert found.log_prob == pytest.approx(math.log(0.9))
+    assert chain.num_steps == 0
+
+
+def test_one_prompt_that_is_done_leaves_the_others_running(make_chain: MakeChain) -> None:
+    chain = make_chain([[0.05, 0.05, 0.9], [0.1, 0.85, 0.05], [0.3, 0.3, 0.4]])
+    config = DecodingConfig(method="beam", beam_width=2, max_tokens=6, stop=2)
+    together = generate(chain, [[0], [1], [0]], config)
+    assert [h.tokens for (h,) in together] == [[2], [1] * 6, [2]]
+    same(together[1], generate(chain, [[1]], config)[0])
+
+
+def test_search_that_runs_out_of_continuations_returns_what_it_has(make_chain: MakeChain) -> None:
+    chain = make_chain([[0.0, 0.0, 1.0], [0.0, 0.0, 1.0], [0.0, 0.0, 1.0]])  # nothing but the stop token
+    found = generate(chain, [[0]], DecodingConfig(method="beam", beam_width=3, num_results=3, max_tokens=5, stop=2))[0]
+    assert [h.tokens for h in found] == [[2]]
+
+
+def test_a_gpt_is_searched_beyond_its_context(gpt: Any) -> None:
+    config = DecodingConfig(method="beam", beam_width=3, num_results=2, max_tokens=20)
+    prompts = [[0], [0, 1, 2, 1, 1, 0, 2], [2, 1] * 10]
+    for prompt, found in zip(prompts, generate(gpt, prompts, config), strict=True):
+        assert all(len(h.tokens) == 20 for h in found)
+        same(found, generate(gpt, [prompt], config)[0])
+
+
+def test_exhaustive_search_over_too_many_texts_is_refused_before_it_begins(chain: Any) -> None:
+    with pytest.raises(ConfigError, match=r"exhaustive search over 3 tokens and 13 steps would score 1\.6e\+06 texts"):
+        generate(chain, [[0]], DecodingConfig(method="exhaustive", max_tokens=13))
+    with pytest.raises(ConfigError, match="use --method beam"):
+        generate(chain, [[0]], DecodingConfig(method="exhaustive", max_tokens=100_000))
+    assert chain.num_steps == 0
+
+
+def test_a_beam_wider_than_the_vocabulary_is_refused(chain: Any) -> None:
+    with pytest.raises(ConfigError, match="beam_width=4 is wider than the vocabulary of 3 tokens"):
+        generate(chain, [[0]], DecodingConfig(method="beam", beam_width=4))

@@ -1,0 +1,288 @@
+"""Scores of a text against `model.score` over windows made by hand."""
+
+from __future__ import annotations
+
+import math
+import signal
+import time
+import tracemalloc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from seqwise.data.batch import Batch, next_token_batch
+from seqwise.data.store import TokenStore
+from seqwise.errors import ConfigError
+from seqwise.evaluation.likelihood import CHUNK, Score, bootstrap_interval, evaluate
+from seqwise.models import MODELS
+from seqwise.models.contract import State
+
+VOCAB, CONTEXT = 7, 6
+SETTINGS: dict[str, dict[str, Any]] = {
+    "ngram": {"order": 4, "boundary": 0},
+    "lstm": {"model_dim": 8, "num_layers": 1},
+    "gpt": {"context": CONTEXT, "num_layers": 1, "model_dim": 8, "num_heads": 2},
+}
+each_family = pytest.mark.parametrize("name", list(MODELS))
+
+
+def tiny_model(name: str, **settings: Any) -> Any:
+    row = MODELS[name]
+    model = row.build(row.config(vocab_size=VOCAB, **{**SETTINGS[name], **settings}))
+    if row.learns_by == "counting":
+        model.fit(random_store(300, seed=9).ids)
+        return model
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.5)
+    return model.eval()
+
+
+def random_store(num_tokens: int, *, seed: int = 0) -> TokenStore:
+    ids = np.random.default_rng(seed).integers(VOCAB, size=num_tokens).astype(np.uint16)
+    return TokenStore(np.concatenate([[0], ids]).astype(np.uint16), 3 * num_tokens)
+
+
+@torch.no_grad()
+def nats_of(model: Any, ids: np.ndarray, last: int | None = None) -> float:
+    """-log p of the last few tokens of a stretch that is read from nothing; of all but its first where not said."""
+    log_probs, _ = model.score(next_token_batch(torch.from_numpy(ids.astype(np.int64)).unsqueeze(0)))
+    return -float(log_probs[0, -last if last else 0 :].double().sum())
+
+
+@contextmanager
+def at_most(seconds: float) -> Iterator[None]:
+    """A loop that does not end fails instead of hanging."""
+
+    def give_up(signum: int, frame: Any) -> None:
+        raise TimeoutError(f"not done after {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@each_family
+@pytest.mark.parametrize("num_tokens", [1, 2, CONTEXT, CONTEXT + 1, 41])
+def test_disjoint_windows_are_read_each_from_nothing(name: str, num_tokens: int) -> None:
+    model, store = tiny_model(name), random_store(num_tokens)
+    windows = [store.ids[i : i + CONTEXT + 1] for i in range(0, num_tokens, CONTEXT)]
+    score = evaluate(model, store, view="disjoint", context=CONTEXT, batch_size=4)
+    assert score.tokens == num_tokens
+    assert score.counts.tolist() == [len(window) - 1 for window in windows]
+    assert score.nats.tolist() == pytest.approx([nats_of(model, window) for window in windows], abs=1e-4)
+
+
+@each_family
+@pytest.mark.parametrize("stride", [1, 2, 4, 5, CONTEXT])
+@pytest.mark.parametrize("num_tokens", [3, CONTEXT, 23])
+def test_sliding_windows_score_each_token_once_in_the_first_window_that_has_it(
+    name: str, stride: int, num_tokens: int
+) -> None:
+    model, store = tiny_model(name), random_store(num_tokens)
+    expected = 0.0
+    for place in range(1, num_tokens + 1):  # of the token that is predicted
+        start = stride * max(0, math.ceil((place - CONTEXT) / stride))
+        expected += nats_of(model, store.ids[start : place + 1], last=1)
+    score = evaluate(model, store, context=CONTEXT, stride=stride, batch_size=3)
+    assert score.tokens == num_tokens
+    assert score.nats.sum() == pytest.approx(expected, abs=1e-3)
+    assert score.nats_per_token == pytest.approx(expected / num_tokens, abs=1e-4)
+
+
+@each_family
+def test_a_stride_of_one_gives_every_token_a_full_context(name: str) -> None:
+    model, store = tiny_model(name), random_store(30)
+    expected = [nats_of(model, store.ids[max(0, place - CONTEXT) : place + 1], last=1) for place in range(1, 31)]
+    score = evaluate(model, store, view="sliding", context=CONTEXT, stride=1)
+    assert score.nats.sum() == pytest.approx(sum(expected), abs=1e-3)
+
+
+@each_family
+def test_a_stride_as_long_as_the_context_is_disjoint(name: str) -> None:
+    model, store = tiny_model(name), random_store(50)
+    sliding = evaluate(model, store, view="sliding", context=CONTEXT, stride=CONTEXT)
+    disjoint = evaluate(model, store, view="disjoint", context=CONTEXT)
+    assert sliding.nats_per_token == pytest.approx(disjoint.nats_per_token)
+
+
+@pytest.mark.parametrize("name", ["ngram", "lstm"])
+@pytest.mark.parametrize("num_tokens", [1, CHUNK - 1, CHUNK, CHUNK + 1, 3 * CHUNK + 5])
+def test_carried_state_gives_the_score_of_the_text_read_at_once(name: str, num_tokens: int) -> None:
+    model, store = tiny_model(name), random_store(num_tokens)
+    score = evaluate(model, store, view="carried")
+    assert score.tokens == num_tokens
+    assert score.nats.sum() == pytest.approx(nats_of(model, store.ids), rel=1e-5)
+
+
+@pytest.mark.parametrize("more", [0, 1, 2, 3, 100])
+def test_tracks_side_by_side_are_each_read_from_nothing_and_every_token_counts_once(more: int) -> None:
+    num_tokens = 3 * 4 * CHUNK + more  # three tracks; with 1 more the last chunk has rows with nothing in them
+    model, store = tiny_model("lstm"), random_store(num_tokens)
+    length = math.ceil(num_tokens / 3)
+    expected = sum(nats_of(model, store.ids[i : i + length + 1]) for i in range(0, num_tokens, length))
+    score = evaluate(model, store)
+    assert score.signature.startswith(f"carried:chunk={CHUNK},tracks=3|")
+    assert score.tokens == num_tokens
+    assert score.nats.sum() == pytest.approx(expected, rel=1e-5)
+
+
+@each_family
+def test_the_number_of_rows_read_at_once_changes_no_score(name: str) -> None:
+    model, store = tiny_model(name), random_store(60)
+    scores = [evaluate(model, store, context=CONTEXT, stride=2, batch_size=size).nats for size in (1, 7, 64)]
+    for other in scores[1:]:
+        np.testing.assert_allclose(other, scores[0], atol=1e-4)
+
+
+def test_without_a_view_each_family_is_read_as_it_reads_best() -> None:
+    store = random_store(40)
+    assert evaluate(tiny_model("gpt"), store).signature.startswith(f"disjoint:context={CONTEXT}|")
+    assert evaluate(tiny_model("lstm"), store).signature.startswith(f"carried:chunk={CHUNK},tracks=1|")
+    assert evaluate(tiny_model("ngram"), random_store(5000)).signature.startswith(f"carried:chunk={CHUNK},tracks=1|")
+
+
+def test_the_signature_names_view_context_stride_data_and_version() -> None:
+    model, store = tiny_model("gpt"), random_store(40)
+    sliding = evaluate(model, store, context=5, stride=2, about="valid:abc|tokenizer=char:7").signature.split("|")
+    assert sliding[0] == "sliding:context=5,stride=2"
+    assert sliding[1:3] == ["valid:abc", "tokenizer=char:7"]
+    assert sliding[3].startswith("bootstrap=1000x")
+    assert sliding[4].startswith("seqwise=")
+    assert evaluate(model, store, view="sliding").signature.startswith(f"sliding:context={CONTEXT},stride=3|")
+    assert evaluate(model, store, view="disjoint", context=4).signature.startswith("disjoint:context=4|")
+
+
+class Uniform:
+    """Gives every token 1/4, and remembers whether it was asked in training."""
+
+    def score(self, batch: Batch, state: State | None = None) -> tuple[torch.Tensor, State]:
+        return torch.full(batch.targets["tokens"].shape, math.log(1 / 4)), State({})
+
+
+def test_nats_perplexity_and_bits_of_a_model_that_knows_nothing() -> None:
+    score = evaluate(Uniform(), random_store(100), context=7)  # 3 characters per token
+    assert score.nats_per_token == pytest.approx(math.log(4))
+    assert score.perplexity == pytest.approx(4)
+    assert score.bits_per_char == pytest.approx(2 / 3)
+    assert score.interval == pytest.approx((math.log(4), math.log(4)))
+    assert score.bits_interval == pytest.approx((2 / 3, 2 / 3))
+
+
+def test_formulas_are_sums_over_segments_divided_once() -> None:
+    score = Score(np.array([10.0, 1.0, 7.0]), np.array([10, 1, 4]), 30, "by hand")
+    assert score.tokens == 15
+    assert score.nats_per_token == pytest.approx(18 / 15)
+    assert score.perplexity == pytest.approx(math.exp(18 / 15))
+    assert score.bits_per_char == pytest.approx(18 / math.log(2) / 30)
+    ratio = score.bits_per_char / score.nats_per_token
+    assert score.bits_interval == pytest.approx(tuple(ratio * bound for bound in score.interval))
+    assert set(score.to_dict()) >= {
+        "nats_per_token", "perplexity", "bits_per_char", "tokens", "interval", "signature"
+    }  # fmt: skip
+
+
+def test_a_hopeless_model_has_a_perplexity_that_is_still_a_number() -> None:
+    assert math.isfinite(Score(np.array([1e6]), np.array([1]), 1, "").perplexity)
+
+
+def test_the_interval_holds_the_estimate_and_is_the_same_each_time() -> None:
+    random = np.random.default_rng(4)
+    for _ in range(20):
+        counts = random.integers(1, 50, size=40)
+        totals = counts * random.gamma(4.0, 0.5, size=40)
+        low, high = bootstrap_interval(totals, counts)
+        assert low < totals.sum() / counts.sum() < high
+        assert bootstrap_interval(totals, counts) == (low, high)
+
+
+def test_the_interval_shrinks_with_the_root_of_the_data() -> None:
+    random = np.random.default_rng(4)
+    totals, counts = random.gamma(4.0, 0.5, size=1600), np.ones(1600, dtype=np.int64)
+    few, many = (bootstrap_interval(totals[:n], counts[:n]) for n in (100, 1600))
+    assert 2.5 < (few[1] - few[0]) / (many[1] - many[0]) < 6  # 4, were both samples alike
+
+
+def test_the_interval_is_that_of_the_normal_approximation_for_many_segments() -> None:
+    totals = np.random.default_rng(4).normal(2.0, 0.5, size=2000)
+    low, high = bootstrap_interval(totals, np.ones(2000, dtype=np.int64))
+    error = totals.std() / math.sqrt(2000)
+    assert (low, high) == pytest.approx((totals.mean() - 1.96 * error, totals.mean() + 1.96 * error), abs=0.15 * error)
+
+
+def test_one_segment_has_an_interval_of_no_width() -> None:
+    assert bootstrap_interval(np.array([6.0]), np.array([3])) == (2.0, 2.0)
+
+
+def test_the_interval_of_a_long_text_is_found_in_little_memory() -> None:
+    """The validation part of a 1 GB text has near a million windows: memory must not be resamples x segments."""
+    totals, counts = np.random.default_rng(0).gamma(4.0, 0.5, size=20_000), np.full(20_000, 64)
+    tracemalloc.start()
+    try:
+        bootstrap_interval(totals, counts)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 50e6
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_evaluating_leaves_the_model_in_the_mode_it_was_in(training: bool) -> None:
+    model, store = tiny_model("gpt", dropout=0.5), random_store(40)
+    expected = evaluate(model.eval(), store).nats
+    model.train(training)
+    assert np.array_equal(evaluate(model, store).nats, expected)  # no dropout while scoring
+    assert model.training is training
+    assert all(module.training is training for module in model.modules())
+
+
+def test_evaluating_takes_no_gradient_and_no_chance() -> None:
+    model, store = tiny_model("lstm", dropout=0.5).train(), random_store(40)
+    before = torch.get_rng_state()
+    evaluate(model, store)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"context": 7}, "a context of 7 tokens is longer than the model's, which is 6. Ask for less."),
+        ({"context": 7, "stride": 2}, "a context of 7 tokens is longer than the model's, which is 6."),
+        ({"view": "carried"}, "this model sees 6 tokens at most and carries nothing on; use disjoint or sliding"),
+        ({"stride": 7}, "a stride of 7 should lie between 1 and the context of 6."),
+        ({"stride": -1}, "a stride of -1 should lie between 1 and the context of 6."),
+        ({"stride": 0}, "a stride of 0 should"),
+        ({"view": "sliding", "stride": 0}, "a stride of 0 should"),
+        ({"context": 0}, "a context of 0 tokens"),
+        ({"context": -3}, "a context of -3 tokens"),
+        ({"view": "disjoint", "stride": 2}, ""),
+    ],
+)
+def test_what_cannot_be_scored_is_told_in_a_sentence(settings: dict[str, Any], sentence: str) -> None:
+    with at_most(seconds=2), pytest.raises(ConfigError) as caught:
+        evaluate(tiny_model("gpt"), random_store(20), **settings)
+    assert str(caught.value).startswith(sentence)
+
+
+def test_a_context_is_not_dropped_in_silence_where_state_is_carried() -> None:
+    model, store = tiny_model("lstm"), random_store(600)
+    try:
+        score = evaluate(model, store, context=CONTEXT)
+    except ConfigError:
+        return
+    assert f"context={CONTEXT}" in score.signature
+
+
+def test_scoring_is_fast_enough_to_be_done_often() -> None:
+    model, store = tiny_model("gpt"), random_store(6000)
+    began = time.perf_counter()
+    evaluate(model, store)
+    assert time.perf_counter() - began < 5

@@ -1,0 +1,59 @@
+"""The README's tour, really run, in an empty folder."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+README = Path(__file__).parents[2] / "README.md"
+
+
+def tour(language: str) -> str:
+    blocks = re.findall(rf"```{language} tour\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.DOTALL)
+    assert len(blocks) == 1
+    return blocks[0]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("tour")
+
+
+def run(command: list[str], folder: Path) -> str:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(command, cwd=folder, env={**os.environ, "PATH": path}, capture_output=True, text=True)
+    assert done.returncode == 0, f"{command}: {done.stderr}"
+    return done.stdout
+
+
+def test_every_command_of_the_tour_works(folder: Path) -> None:
+    outputs = {command: run(["bash", "-c", command], folder) for command in tour("sh").strip().splitlines()}
+    shown = {command.split()[1]: output for command, output in outputs.items()}
+    assert "ngram" in shown["models"]
+    assert "python-reference" in outputs["seqwise data list"]
+    assert all(output.strip() for output in outputs.values())
+    evaluation = next(out for command, out in outputs.items() if command.startswith("seqwise evaluate runs/counts"))
+    assert "runs/counts" in evaluation
+    assert "bits/char" in evaluation
+    written = next(out for command, out in outputs.items() if "runs/counts --prompt" in command)
+    assert written.startswith("The statement ")
+    assert len(written) > 150
+
+
+def test_the_python_tour_works(folder: Path) -> None:
+    output = run([sys.executable, "-c", tour("python")], folder)
+    assert output.startswith("A class ")
+    assert 0.5 < float(output.strip().splitlines()[-1]) < 4
+
+
+def test_the_file_map_names_only_what_exists() -> None:
+    root = README.parent
+    for line in re.findall(r"^\| `(.*?)\|", README.read_text(encoding="utf-8"), flags=re.MULTILINE):
+        for name in re.findall(r"[\w./-]+", line.replace("`", " ")):
+            candidates = (root / name, root / "src/seqwise" / name)
+            assert any(path.exists() for path in candidates), name
