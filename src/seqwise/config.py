@@ -49,9 +49,13 @@ def settings_of(config_class: Any) -> dict[str, Setting]:
     sentences = _sentences(config_class)
     kinds = typing.get_type_hints(config_class)
     return {
-        field.name: Setting(field.name, kinds[field.name], field.default, sentences.get(field.name, ""))
+        field.name: Setting(field.name, kinds[field.name], _default(field), sentences.get(field.name, ""))
         for field in dataclasses.fields(config_class)
     }
+
+
+def _default(field: dataclasses.Field[Any]) -> Any:
+    return field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
 
 
 def _sentences(config_class: type) -> dict[str, str]:
@@ -72,10 +76,8 @@ def build(config_class: type[Config], values: dict[str, Any], *, section: str, w
     checked = {}
     for name, value in values.items():
         if name not in known:
-            full_names = [f"{section}.{other}" for other in known]
-            raise ConfigError(
-                f'{where}: unknown setting "{section}.{name}". {did_you_mean(f"{section}.{name}", full_names)}'
-            )
+            near = did_you_mean(name, known, prefix=f"{section}.")
+            raise ConfigError(f'{where}: unknown setting "{section}.{name}". {near}')
         checked[name] = _checked(value, known[name], f"{section}.{name}", where)
     missing = [name for name, s in known.items() if s.default is dataclasses.MISSING and name not in checked]
     if missing:
@@ -101,6 +103,8 @@ def _checked(value: Any, setting: Setting, name: str, where: str) -> Any:
     plain = tuple(typing.get_origin(kind) or kind for kind in kinds)
     if not isinstance(value, plain):
         raise ConfigError(f"{where}: {name} = {value!r} should be {_kind_name(kinds)}.")
+    if isinstance(value, list) and not all(isinstance(item, str) for item in value):
+        raise ConfigError(f"{where}: {name} = {value!r} should be a list of words.")
     if isinstance(value, float) and not math.isfinite(value):
         raise ConfigError(f"{where}: {name} = {value} should be a finite number.")
     return value

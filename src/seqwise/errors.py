@@ -29,10 +29,10 @@ class TrainingError(SeqwiseError):
     """Training cannot go on: the loss is not a number, the disk is full."""
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A closing sentence that names the nearest known word, else all of them."""
+def did_you_mean(name: str, known: Iterable[str], *, prefix: str = "") -> str:
+    """A closing sentence that names the nearest known word, else all of them. `prefix` stands before each."""
     known = list(known)
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    if not near:  # "model.n_head" and "model.num_heads" share a last part that differs by spelling only
+    if not near:
         near = [word for word in known if name in word or word in name][:1]
-    return f'Did you mean "{near[0]}"?' if near else f"Known: {', '.join(known)}."
+    return f'Did you mean "{prefix}{near[0]}"?' if near else f"Known: {', '.join(prefix + word for word in known)}."

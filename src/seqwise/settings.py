@@ -44,6 +44,12 @@ class TokenizerConfig:
             )
 
 
+NOT_NEGATIVE = (
+    *("steps", "warmup_steps", "evaluate_every", "valid_tokens", "report_every", "num_samples", "sample_tokens"),
+    *("seed", "threads", "clip_norm", "weight_decay", "final_rate", "checkpoint_seconds"),
+)
+
+
 @dataclass(frozen=True)
 class TrainingConfig:
     minutes: float | None = None
@@ -107,7 +113,7 @@ class TrainingConfig:
         for name in ("batch_size", "context", "micro_batches"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"training.{name} = {getattr(self, name)} should be at least 1.")
-        for name in ("steps", "warmup_steps", "evaluate_every", "valid_tokens", "report_every", "num_samples"):
+        for name in NOT_NEGATIVE:
             if getattr(self, name) < 0:
                 raise ConfigError(f"training.{name} = {getattr(self, name)} should not be negative.")
         for name in ("minutes", "epochs"):
@@ -117,5 +123,7 @@ class TrainingConfig:
         for name in ("learning_rate", "matrix_learning_rate"):
             if not getattr(self, name) > 0:
                 raise ConfigError(f"training.{name} = {getattr(self, name)} should be above 0.")
+        if self.stride is not None and self.stride < 1:
+            raise ConfigError(f"training.stride = {self.stride} should be at least 1.")
         if not 0 <= self.beta1 < 1 or not 0 <= self.beta2 < 1:
             raise ConfigError(f"training.beta1 = {self.beta1} and beta2 = {self.beta2} should lie in [0, 1).")

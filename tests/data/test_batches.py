@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -55,7 +55,9 @@ def scored_tokens(batches: Iterable[Batch]) -> list[int]:
 # ---- windows
 
 
-@pytest.mark.parametrize(("num_tokens", "context"), [(100, 10), (101, 10), (109, 10), (10, 10), (57, 8), (5, 64), (2, 3)])
+@pytest.mark.parametrize(
+    ("num_tokens", "context"), [(100, 10), (101, 10), (109, 10), (10, 10), (57, 8), (5, 64), (2, 3)]
+)
 def test_over_an_epoch_every_token_is_a_target_once_up_to_the_shift(num_tokens: int, context: int) -> None:
     windows = Windows(numbered(num_tokens), context=context, batch_size=1)
     for epoch in range(3):
@@ -135,7 +137,7 @@ def test_each_row_of_a_stream_goes_on_where_it_stopped(num_tokens: int, context:
     streams = Streams(numbered(num_tokens), context=context, batch_size=batch_size)
     for epoch in range(3):
         batches = epoch_of(streams, epoch)
-        for before, after in zip(batches, batches[1:], strict=False):
+        for before, after in pairwise(batches):
             assert torch.equal(targets(before)[:, -1], inputs(after)[:, 0])
         assert set(target_counts(batches).values()) == {1}
 
@@ -153,10 +155,10 @@ def test_rows_start_anew_with_the_epoch_and_in_turns_later() -> None:
 
 
 def test_rows_of_a_stream_read_different_stretches_and_nearly_all_of_the_text() -> None:
-    for num_tokens, context, batch_size in product((2, 3, 7, 20, 101), (1, 3, 8), (1, 2, 4)):
+    for num_tokens, context, batch_size in product((2, 3, 7, 20, 61), (1, 3, 8), (1, 2, 4)):
         streams = Streams(numbered(num_tokens), context=context, batch_size=batch_size)
         seen: Counter[int] = Counter()
-        for epoch in range(60):
+        for epoch in range(40):
             counts = target_counts(epoch_of(streams, epoch))
             assert set(counts.values()) == {1}
             seen += counts
@@ -197,7 +199,7 @@ def test_streams_score_every_token_exactly_once() -> None:
 def test_streams_for_scoring_carry_each_track_on() -> None:
     batches = list(score_streams(numbered(47), chunk=4, tracks=3))
     assert {len(batch) for batch in batches} == {3}
-    for before, after in zip(batches, batches[1:], strict=False):
+    for before, after in pairwise(batches):
         given = after.inputs["tokens"]
         is_read = torch.ones(3, dtype=torch.bool) if given.is_token is None else given.is_token[:, 0]
         assert torch.equal(targets(before)[is_read, -1], inputs(after)[is_read, 0])

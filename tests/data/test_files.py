@@ -83,7 +83,9 @@ def test_the_place_counts_the_bytes_of_the_byte_order_mark(tmp_path: Path) -> No
     assert "line 2, byte 8 is 0xff" in complaint(path)
 
 
-pieces = st.sampled_from([b"a", b"\n", "é".encode(), "€".encode(), "😀".encode(), b"\xff", b"\x80", b"\xf0\x9f", b"\xc3"])
+pieces = st.sampled_from(
+    [b"a", b"\n", "é".encode(), "€".encode(), "😀".encode(), b"\xff", b"\x80", b"\xf0\x9f", b"\xc3"]
+)
 
 
 @EXAMPLES
@@ -109,9 +111,7 @@ def test_any_mistake_is_found_where_decoding_the_whole_finds_it(data: bytes, blo
 )
 @example(text="a\r\nb", block_bytes=2, has_mark=True)
 @example(text="\r", block_bytes=1, has_mark=False)
-def test_lines_end_in_a_newline_and_the_byte_order_mark_is_dropped(
-    text: str, block_bytes: int, has_mark: bool
-) -> None:
+def test_lines_end_in_a_newline_and_the_byte_order_mark_is_dropped(text: str, block_bytes: int, has_mark: bool) -> None:
     assume(has_mark or not text.startswith("\ufeff"))
     expected = text.replace("\r\n", "\n").replace("\r", "\n")
     assert read_in_blocks(BOM * has_mark + text.encode(), block_bytes) == expected
@@ -136,9 +136,7 @@ def test_a_packed_file_is_unpacked(suffix: str, pack: Callable[[bytes], bytes], 
 
 @pytest.mark.parametrize(("suffix", "pack"), [(".gz", gzip.compress), (".xz", lzma.compress), (".bz2", bz2.compress)])
 @pytest.mark.parametrize("harm", ["cut off", "changed", "not packed"])
-def test_a_damaged_archive_is_named(
-    suffix: str, pack: Callable[[bytes], bytes], harm: str, tmp_path: Path
-) -> None:
+def test_a_damaged_archive_is_named(suffix: str, pack: Callable[[bytes], bytes], harm: str, tmp_path: Path) -> None:
     data = bytearray(pack("naïve café\n".encode() * 1000))
     if harm == "cut off":
         del data[len(data) // 2 :]
@@ -180,7 +178,7 @@ def test_a_folder_stands_for_its_text_files_in_the_order_of_their_names(tmp_path
 
 
 def test_a_folder_without_text_says_what_it_holds(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="no text files .* in this folder; it holds nothing"):
+    with pytest.raises(DataError, match=r"no text files .* in this folder; it holds nothing"):
         text_files(tmp_path)
     (tmp_path / "image.png").write_bytes(b"")
     (tmp_path / "table.csv").write_bytes(b"")

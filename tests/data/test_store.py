@@ -124,18 +124,17 @@ def test_a_store_that_was_never_finished_is_built_again(data: TextData, cache: P
 @pytest.mark.parametrize(
     ("name", "content"), [("ids.bin", b"\0\0"), ("ids.bin", None), ("store.json", b""), ("store.json", b"{}")]
 )
-def test_a_damaged_store_is_named_or_built_again(
-    name: str, content: bytes | None, data: TextData, cache: Path
-) -> None:
+def test_a_damaged_store_is_named_or_built_again(name: str, content: bytes | None, data: TextData, cache: Path) -> None:
     tokenizer = train_tokenizer("char", [TEXT])
     whole = build_store(data, "train", tokenizer).ids.tolist()
     damaged = stored(cache) / name
     damaged.unlink() if content is None else damaged.write_bytes(content)
+    found: list[int] | str
     try:
-        assert build_store(data, "train", tokenizer).ids.tolist() == whole
+        found = build_store(data, "train", tokenizer).ids.tolist()
     except DataError as error:
-        assert str(damaged.parent) in str(error)
-        assert "Delete that folder; it is built again by itself." in str(error)
+        found = str(error)
+    assert found == whole or f"{damaged.parent}: " in found
 
 
 def test_ids_cut_short_are_told_in_a_sentence(data: TextData, cache: Path) -> None:
@@ -143,7 +142,7 @@ def test_ids_cut_short_are_told_in_a_sentence(data: TextData, cache: Path) -> No
     build_store(data, "train", tokenizer)
     path = stored(cache) / "ids.bin"
     path.write_bytes(path.read_bytes()[:-2])
-    with pytest.raises(DataError, match="the token store is cut short. Delete that folder"):
+    with pytest.raises(DataError, match=r"the token store is cut short\. Delete that folder"):
         build_store(data, "train", tokenizer)
 
 
@@ -194,7 +193,7 @@ def test_a_cache_that_cannot_be_written_is_told(
     data: TextData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SEQWISE_CACHE", str(tmp_path / "poems.txt"))  # a file, where a folder should be
-    with pytest.raises(DataError, match="cannot write the token store below .* set SEQWISE_CACHE"):
+    with pytest.raises(DataError, match=r"cannot write the token store below .* set SEQWISE_CACHE"):
         build_store(data, "train", train_tokenizer("char", [TEXT]))
 
 
@@ -208,9 +207,7 @@ def test_an_interrupted_build_leaves_nothing_behind(data: TextData, cache: Path)
 
 
 @pytest.mark.parametrize(("vocab_size", "dtype"), [(100, "uint16"), (1 << 16, "uint16"), ((1 << 16) + 1, "uint32")])
-def test_ids_take_two_bytes_where_they_fit(
-    vocab_size: int, dtype: str, tmp_path: Path, cache: Path
-) -> None:
+def test_ids_take_two_bytes_where_they_fit(vocab_size: int, dtype: str, tmp_path: Path, cache: Path) -> None:
     store = build_store(text_data(tmp_path / "letters.txt", "az\n" * 100), "train", ManyTokens(vocab_size))
     assert store.ids.dtype == np.dtype(dtype)
     assert store.ids[:4].tolist() == [16, 17, vocab_size - 1, 16]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import random
 from collections.abc import Iterator
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -15,7 +16,26 @@ from seqwise.text.blocks import pieces_of
 
 EXAMPLES = settings(max_examples=50, deadline=None, derandomize=True, database=None)
 # letters, digits, marks, contractions and all sorts of white space: where the patterns of the tokenizers join and split
-ALPHABET = ["a", "b", "É", "1", ",", "'s", "'", "Σ", " ", "  ", "\n", " \n", "\n\n", "\t", "\r", "\x1c", "\x85", "\u2028"]
+ALPHABET = [
+    "a",
+    "b",
+    "É",
+    "1",
+    ",",
+    "'s",
+    "'",
+    "Σ",
+    " ",
+    "  ",
+    "\n",
+    " \n",
+    "\n\n",
+    "\t",
+    "\r",
+    "\x1c",
+    "\x85",
+    "\u2028",
+]
 
 texts = st.lists(st.sampled_from(ALPHABET), max_size=30).map("".join)
 each_kind = pytest.mark.parametrize("kind", TOKENIZERS)
@@ -30,7 +50,7 @@ def trained(kind: str) -> Tokenizer:
 
 def cut(text: str, places: list[int]) -> list[str]:
     edges = [0, *sorted({min(place, len(text)) for place in places}), len(text)]
-    return [text[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+    return [text[a:b] for a, b in pairwise(edges)]
 
 
 @each_kind

@@ -24,7 +24,9 @@ CODE = "def f(x):  \n\treturn x \n \n    # naïve 12 €\nx = 1 \ny = 2 \n" * 8
 
 each_kind = pytest.mark.parametrize("kind", TOKENIZERS)
 lone_surrogates = st.characters(min_codepoint=0xD800, max_codepoint=0xDFFF, categories=["Cs"])
-any_unicode = st.text(st.characters(codec="utf-8"), max_size=40) | st.text("aeé\n\t \x00\x7f\x85\u2028👩‍🚀'", max_size=40)
+any_unicode = st.text(st.characters(codec="utf-8"), max_size=40) | st.text(
+    "aeé\n\t \x00\x7f\x85\u2028👩‍🚀'", max_size=40
+)
 
 
 @functools.cache
@@ -32,7 +34,7 @@ def trained(kind: str, text: str = POEM + CODE) -> Tokenizer:
     return train_tokenizer(kind, [text])
 
 
-@EXAMPLES
+@settings(EXAMPLES, max_examples=25)  # a vocabulary with a far code point takes a table of megabytes
 @given(training=any_unicode, text=st.text(st.characters(codec="utf-8") | lone_surrogates, max_size=30))
 def test_characters_give_back_any_text_whatever_they_were_trained_on(training: str, text: str) -> None:
     for tokenizer in (CharTokenizer.train([training]), CharTokenizer.train([text]), CharTokenizer.train([])):
@@ -90,7 +92,7 @@ def test_ids_are_whole_numbers_below_the_vocabulary_size(kind: str) -> None:
     ids = tokenizer.encode(POEM + CODE + "日本語 unseen")
     assert ids.dtype == np.int64
     assert ids.ndim == 1
-    assert 0 <= ids.min()
+    assert ids.min() >= 0
     assert ids.max() < tokenizer.vocab_size
     assert [tokenizer.piece(i) for i in range(tokenizer.vocab_size)]
 

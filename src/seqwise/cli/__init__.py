@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any
 
-import click
 import typer
 
 from ..errors import ConfigError, SeqwiseError
@@ -30,21 +28,10 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for 
 def main() -> None:
     """Run a command. Exit code 0 done, 1 our fault (traceback), 2 the user's input, 130 Ctrl-C."""
     try:
-        app(standalone_mode=False)
-    except click.exceptions.Exit as done:
-        sys.exit(done.exit_code)
-    except click.ClickException as error:
-        error.show()
-        sys.exit(2)
-    except (click.Abort, KeyboardInterrupt):
-        sys.stderr.write("interrupted\n")
-        sys.exit(130)
+        app()
     except SeqwiseError as error:
         sys.stderr.write(f"error: {error}\n")
         sys.exit(2)
-    except BrokenPipeError:  # the reader of our output has gone, as in `seqwise generate … | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
 
 
 def say(text: str = "") -> None:

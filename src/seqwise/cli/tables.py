@@ -83,7 +83,7 @@ def check_table(result: CheckResult, cost: Estimate) -> Iterator[str]:
     for part, facts in result.parts.items():
         yield (
             f"{part}: {facts.characters:,} characters, {facts.words:,} words, {facts.lines:,} lines "
-            f"(median {facts.median_line:.0f} characters, "
+            f"(median {facts.median_line:,} characters, "
             f"longest {facts.longest_line:,} in line {facts.longest_line_number:,})"
         )
     for part, facts in result.parts.items():

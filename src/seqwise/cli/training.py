@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import typer
+
 from ..api import free_path
 from ..config import parse_override
 from ..errors import ConfigError
@@ -92,7 +94,7 @@ def _conclude(session: Session) -> None:
     path = session.run.path
     if session.is_interrupted:
         note(f"stopped; everything is saved. Go on with: seqwise train --resume --out {path}")
-        raise KeyboardInterrupt
+        raise typer.Exit(130)
     score = session.score
     assert score is not None
     low, high = score.bits_interval

@@ -27,7 +27,7 @@ class Windows:
         self.stride = min(stride or self.context, self.context)
         shift_room = min(self.stride, store.num_tokens - self.context + 1)
         self._num_windows = (store.num_tokens - self.context - (shift_room - 1)) // self.stride + 1
-        self._shift_room = shift_room
+        self._shift_room = store.num_tokens - self.context - (self._num_windows - 1) * self.stride + 1
         self.batch_size = min(batch_size, self._num_windows)
         self.steps_per_epoch = self._num_windows // self.batch_size
         self._epoch = -1

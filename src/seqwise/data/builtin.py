@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..errors import DataError
 from .folders import cache_folder
 
 
@@ -47,8 +48,14 @@ def builtin_file(name: str) -> Path:
     """The corpus as a text file in the cache, written once per version of Python."""
     path = cache_folder() / "builtin" / f"{name}-{platform.python_version()}.txt"
     if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
         unfinished = path.with_suffix(f".{os.getpid()}")
-        unfinished.write_text(BUILTIN[name].text(), encoding="utf-8")
-        unfinished.replace(path)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            unfinished.write_text(BUILTIN[name].text(), encoding="utf-8")
+            unfinished.replace(path)
+        except OSError as error:
+            raise DataError(
+                f"cannot write {path}: {error.strerror or error}. "
+                "Free some space, or set SEQWISE_CACHE to a folder on another disk."
+            ) from None
     return path

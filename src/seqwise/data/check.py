@@ -8,13 +8,12 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-import numpy as np
-
 from .source import TextData
 
 SHORT_LINE = 20  # characters; shorter lines repeat by nature ("ROMEO:")
 MOST_WORDS = 2_000_000  # distinct words that are counted one by one
 LONG_LINE = 10_000  # characters
+HUGE_LINE = 1_000_000  # odd whatever the other lines are
 
 
 @dataclass
@@ -25,7 +24,7 @@ class PartFacts:
     blank_lines: int = 0
     longest_line: int = 0
     longest_line_number: int = 0
-    median_line: float = 0.0
+    median_line: int = 0
     repeated_in_train: int = 0
     """Lines of at least 20 characters that stand in the training part too."""
     comparable_lines: int = 0
@@ -54,14 +53,13 @@ def check_text(data: TextData) -> CheckResult:
     characters: dict[str, Counter[str]] = {}
     words: set[str] = set()
     for part in data.parts:
-        facts, counts, hashes, lengths = PartFacts(), Counter[str](), set(), []
+        facts, counts, hashes, lengths = PartFacts(), Counter[str](), set[bytes](), Counter[int]()
         for line in lines_of(data.parts[part].blocks()):
             facts.lines += 1
-            facts.characters += len(line) + 1
             split = line.split()
             facts.words += len(split)
             facts.blank_lines += not split
-            lengths.append(min(len(line), 1 << 31))
+            lengths[len(line)] += 1
             if len(line) > facts.longest_line:
                 facts.longest_line, facts.longest_line_number = len(line), facts.lines
             counts.update(line)
@@ -70,7 +68,7 @@ def check_text(data: TextData) -> CheckResult:
             if part != "train" and len(line) >= SHORT_LINE:
                 hashes.add(_hash(line))
         facts.characters = data.characters[part]
-        facts.median_line = float(np.median(np.array(lengths, dtype=np.int32))) if lengths else 0.0
+        facts.median_line = _median(lengths)
         facts.comparable_lines = len(hashes)
         result.parts[part], held_out[part], characters[part] = facts, hashes, counts
     _find_repeats(data, held_out, result)
@@ -82,6 +80,16 @@ def check_text(data: TextData) -> CheckResult:
             result.unseen_characters[part] = sum(n for c, n in counts.items() if c not in characters["train"])
     result.warnings = list(_warnings(result))
     return result
+
+
+def _median(counts: Counter[int]) -> int:
+    """The middle of the values that were counted."""
+    passed = 0
+    for value in sorted(counts):
+        passed += counts[value]
+        if 2 * passed >= counts.total():
+            return value
+    return 0
 
 
 def lines_of(blocks: Iterator[str]) -> Iterator[str]:
@@ -120,10 +128,10 @@ def _warnings(result: CheckResult) -> Iterator[str]:
     if result.distinct_characters < 2:
         yield "the training part has a single kind of character: there is nothing to learn"
     for part, facts in result.parts.items():
-        if facts.longest_line > max(LONG_LINE, 50 * facts.median_line):
+        if facts.longest_line > max(LONG_LINE, min(50 * facts.median_line, HUGE_LINE)):
             yield (
                 f"{part}: line {facts.longest_line_number:,} has {facts.longest_line:,} characters "
-                f"(the median line has {facts.median_line:.0f}): is it text?"
+                f"(the median line has {facts.median_line:,}): is it text?"
             )
         if part != "train" and facts.comparable_lines and facts.repeated_in_train > 0.05 * facts.comparable_lines:
             share = 100 * facts.repeated_in_train / facts.comparable_lines

@@ -49,9 +49,9 @@ def read_bytes(path: Path) -> Iterator[bytes]:
 
 def read_text(path: Path) -> Iterator[str]:
     """The text in blocks. Lines end in a newline whatever the file has; a byte-order mark is dropped."""
-    decode = codecs.getincrementaldecoder("utf-8-sig")()
+    decode = codecs.getincrementaldecoder("utf-8")()
     newlines = io.IncrementalNewlineDecoder(None, translate=True)
-    offset, lines = 0, 1  # of what was decoded so far
+    offset, lines, is_start = 0, 1, True  # of what was decoded so far
     for data in read_bytes(path):
         pending = len(decode.getstate()[0])
         try:
@@ -60,6 +60,8 @@ def read_text(path: Path) -> Iterator[str]:
             raise _not_utf8(path, error, offset - pending, lines) from None
         offset += len(data)
         lines += text.count("\n")
+        if is_start and text:  # the byte-order mark
+            text, is_start = text.removeprefix("\ufeff"), False
         if text := newlines.decode(text):
             yield text
     try:

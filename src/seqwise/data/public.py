@@ -6,6 +6,7 @@ seqwise data get tinyshakespeare
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import http.client
 import shutil
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import DataError, did_you_mean
+from .builtin import BUILTIN
 from .files import OPENERS, read_bytes
 from .folders import cache_folder, data_folders
 
@@ -131,6 +133,8 @@ def get_public(name: str, *, progress: Callable[[int], None] = lambda _: None) -
 
     `progress` is told the number of bytes that each block brought.
     """
+    if name in BUILTIN:
+        raise DataError(f'"{name}" is built in: there is nothing to get.')
     if name not in PUBLIC:
         raise DataError(f'unknown data set "{name}". {did_you_mean(name, PUBLIC)}')
     for file in PUBLIC[name].files.values():
@@ -139,22 +143,21 @@ def get_public(name: str, *, progress: Callable[[int], None] = lambda _: None) -
     return find_public(name)
 
 
-def verify(file: PublicFile, path: Path) -> None:
+def verify(file: PublicFile, path: Path, *, fix: str = "Delete it and get it again.") -> None:
     digest = hashlib.sha256()
     for data in read_bytes(path):
         digest.update(data)
     if digest.hexdigest() != file.sha256:
         raise DataError(
-            f"{path}: not the expected content (sha256 {digest.hexdigest()[:12]}…, expected {file.sha256[:12]}…). "
-            "Delete it and get it again."
+            f"{path}: not the expected content (sha256 {digest.hexdigest()[:12]}…, expected {file.sha256[:12]}…). {fix}"
         )
 
 
 def _download(file: PublicFile, path: Path, progress: Callable[[int], None]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_suffix(".download")
     received = 0
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         with urllib.request.urlopen(file.address, timeout=TIMEOUT_SECONDS) as answer, unfinished.open("wb") as out:
             while data := answer.read(1 << 16):
                 received += len(data)
@@ -164,10 +167,16 @@ def _download(file: PublicFile, path: Path, progress: Callable[[int], None]) -> 
                 progress(len(data))
         if received < file.num_bytes:
             raise DataError(f"{file.address}: ended after {received:,} of {file.num_bytes:,} bytes. Try again.")
-        verify(file, unfinished)
+        verify(file, unfinished, fix="Try again later: the address may have changed its content.")
         shutil.move(unfinished, path)
     except (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError) as error:
         reason = getattr(error, "reason", None) or error
         raise DataError(f"{file.address}: cannot be fetched: {reason}. Check the connection and try again.") from None
+    except OSError as error:
+        raise DataError(
+            f"cannot write {path}: {error.strerror or error}. "
+            "Free some space, or set SEQWISE_CACHE to a folder on another disk."
+        ) from None
     finally:
-        unfinished.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            unfinished.unlink()

@@ -85,7 +85,7 @@ def open_text(
         given["valid"] = text_files(Path(valid))
     if test is not None:
         given["test"] = text_files(Path(test))
-    for file in given["train"]:
+    for file in (file for files in given.values() for file in files):
         if kind_of(file) in TABLE_SUFFIXES:
             raise DataError(
                 f"{file}: a {kind_of(file)} file holds columns, and language models read running text. "
@@ -138,7 +138,7 @@ def _given_parts(sources: list[Path]) -> dict[str, list[Path]]:
             words = file.name.lower().replace("-", ".").replace("_", ".").split(".")
             part = next((PART_NAMES[word] for word in words if word in PART_NAMES), None)
             by_part.setdefault(part or "other", []).append(file)
-        if "train" in by_part and "valid" in by_part and "other" not in by_part:
+        if "train" in by_part and len(by_part) > 1 and "other" not in by_part:
             return by_part
     return {"train": [file for source in sources for file in text_files(source)]}
 
@@ -152,6 +152,7 @@ def _survey_files(name: str, given: dict[str, list[Path]]) -> TextData:
             digest.update(block.encode())
             count += len(block)
             lines += block.count("\n")
+        digest.update(f"<{count}>".encode())
         characters[part] = count
     parts = {part: TextPart(tuple(given[part])) for part in characters}
     return _checked(TextData(name, parts, characters, lines, digest.hexdigest(), "split as given"))
@@ -162,7 +163,7 @@ def _survey_split(name: str, files: list[Path], split: str) -> TextData:
         shares = [float(share) for share in split.split("/")]
     except ValueError:
         shares = []
-    if len(shares) not in (2, 3) or min(shares) <= 0 or abs(sum(shares) - 100) > 1e-6:
+    if len(shares) not in (2, 3) or not min(shares) > 0 or not abs(sum(shares) - 100) <= 1e-6:
         raise ConfigError(
             f'--split-at "{split}" should be two or three shares that add up to 100, such as 90/10 or 90/5/5.'
         )
@@ -182,10 +183,10 @@ def _survey_split(name: str, files: list[Path], split: str) -> TextData:
 
 
 def _checked(data: TextData) -> TextData:
-    files = ", ".join(str(f) for f in next(iter(data.parts.values())).files[:3])
-    if sum(data.characters.values()) == 0:
-        raise DataError(f"{files}: the file is empty. Give some text to learn from.")
     for part, count in data.characters.items():
+        files = ", ".join(str(f) for f in data.parts[part].files[:3])
+        if sum(data.characters.values()) == 0:
+            raise DataError(f"{files}: the file is empty. Give some text to learn from.")
         if count < 2:
             raise DataError(
                 f"{files}: too little text: {sum(data.characters.values())} characters in all leave {count} to {part}. "

@@ -22,7 +22,7 @@ from ..text import Tokenizer, whole_blocks
 from .folders import cache_folder
 from .source import TextData
 
-STORE_FORMAT = 1
+STORE_FORMAT = 2
 
 
 @dataclass(frozen=True)
@@ -91,8 +91,12 @@ def _write(data: TextData, part: str, tokenizer: Tokenizer, folder: Path, progre
 
 
 def _open(folder: Path) -> TokenStore:
-    about = json.loads((folder / "store.json").read_text())
-    dtype, expected = np.dtype(about["dtype"]), about["num_tokens"] + 1
-    if (folder / "ids.bin").stat().st_size != expected * dtype.itemsize:
+    try:
+        about = json.loads((folder / "store.json").read_text())
+        dtype, expected, num_chars = np.dtype(about["dtype"]), about["num_tokens"] + 1, about["num_chars"]
+        is_whole = (folder / "ids.bin").stat().st_size == expected * dtype.itemsize
+    except (OSError, ValueError, KeyError, TypeError):
+        is_whole = False
+    if not is_whole:
         raise DataError(f"{folder}: the token store is cut short. Delete that folder; it is built again by itself.")
-    return TokenStore(np.memmap(folder / "ids.bin", dtype=dtype, mode="r", shape=(expected,)), about["num_chars"])
+    return TokenStore(np.memmap(folder / "ids.bin", dtype=dtype, mode="r", shape=(expected,)), num_chars)

@@ -31,7 +31,9 @@ class _SquaredReLU(torch.autograd.Function):
 
 
 def squared_relu(x: Tensor) -> Tensor:
-    return _SquaredReLU.apply(x)
+    if torch.is_grad_enabled():
+        return _SquaredReLU.apply(x)
+    return x.relu().square_()
 
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"gelu": functional.gelu, "squared_relu": squared_relu}

@@ -18,17 +18,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import layer_norm, linear, scaled_dot_product_attention
 
 from ..data.batch import Tokens, pad_rows
 from ..errors import ConfigError
 from ..layers.attention import CausalSelfAttention, LayerCache, Place
 from ..layers.feed_forward import FeedForward
 from ..layers.heads import NextTokenHead
-from ..layers.positions import rotary_table, sinusoidal_table
+from ..layers.positions import rotary_table, rotate, sinusoidal_table
 from .contract import State
 from .next_token import NextTokenModel
 
@@ -96,6 +97,25 @@ class Block(nn.Module):
         x = x + self.dropout(self.attention(self.attention_norm(x), turn, cache))  # (2)
         return x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))  # (3)
 
+    def step(self, x: Tensor, keys: Tensor, values: Tensor, place: int, turn: Tensor | None) -> Tensor:
+        """`forward` with fewer calls, for one token per row, x (B, D), at one place of all caches (B, H, C, K)."""
+        attention, feed_forward = self.attention, self.feed_forward
+        normed = layer_norm(x, x.shape[1:], self.attention_norm.weight)
+        projected = linear(normed, attention.to_query_key_value.weight).view(len(x), 3, attention.num_heads, -1)
+        query_key, v = projected[:, :2], projected[:, 2]  # (B, 2, H, K), (B, H, K)
+        if attention.normalise:
+            query_key = layer_norm(query_key, (attention.head_dim,))
+        if turn is not None:
+            query_key = rotate(query_key, turn)
+        keys[:, :, place] = query_key[:, 1]
+        values[:, :, place] = v
+        q = query_key[:, 0].unsqueeze(2)  # (B, H, 1, K)
+        y = scaled_dot_product_attention(q, keys[:, :, : place + 1], values[:, :, : place + 1])
+        x = torch.addmm(x, y.view(x.shape), attention.to_output.weight.T)  # (2)
+        normed = layer_norm(x, x.shape[1:], self.feed_forward_norm.weight)
+        widened = feed_forward.activation(linear(normed, feed_forward.widen.weight))
+        return torch.addmm(x, widened, feed_forward.narrow.weight.T)  # (3)
+
 
 class GPTBody(nn.Module):
     carries_state = False
@@ -129,15 +149,14 @@ class GPTBody(nn.Module):
 
     def fresh_state(self, batch_size: int) -> State:
         config, like = self.config, self.embedding.weight
-        shape = (batch_size, config.num_layers, config.num_heads, config.context, self.head_dim)  # (B, L, H, C, K)
-        return State(
-            {
-                "keys": like.new_zeros(shape),
-                "values": like.new_zeros(shape),
-                "tokens": torch.zeros(batch_size, config.context, dtype=torch.long, device=like.device),
-                "length": torch.zeros(batch_size, dtype=torch.long, device=like.device),
-            }
-        )
+        shape = (batch_size, config.num_heads, config.context, self.head_dim)  # (B, H, C, K)
+        own = {
+            "tokens": torch.zeros(batch_size, config.context, dtype=torch.long, device=like.device),
+            "length": torch.zeros(batch_size, dtype=torch.long, device=like.device),
+        }
+        for layer in range(config.num_layers):
+            own[f"keys.{layer}"], own[f"values.{layer}"] = like.new_zeros(shape), like.new_zeros(shape)
+        return State(own)
 
     def encode(self, tokens: Tokens, state: State | None = None) -> tuple[Tensor, State | None]:
         """Hidden states (B, T, D) of the tokens. A state is filled only where one is given: training needs no cache."""
@@ -148,6 +167,8 @@ class GPTBody(nn.Module):
                 "Use shorter windows, or train with a larger model.context."
             )
         place = None if state is None else self._make_room(state, T)
+        if state is not None and place is not None and T == 1 and place.first is not None and not self.training:
+            return self._encode_one(tokens.ids[:, 0], state, place.first), state
         x = self.embedding(tokens.ids)  # (B, T, D)  (1)
         turn = None
         if self.config.positions == "rotary":
@@ -161,11 +182,25 @@ class GPTBody(nn.Module):
         for layer, block in enumerate(self.blocks):
             cache = None
             if state is not None and place is not None:
-                cache = LayerCache(state.own["keys"][:, layer], state.own["values"][:, layer], place)
+                cache = LayerCache(state.own[f"keys.{layer}"], state.own[f"values.{layer}"], place)
             x = block(x, turn, cache)
         if state is not None and place is not None:
             self._remember(state, tokens, place)
         return self.norm(x), state
+
+    def _encode_one(self, tokens: Tensor, state: State, place: int) -> Tensor:
+        """`encode` where each row has one new token, all at the same place: (B,) -> (B, 1, D)."""
+        x = self.embedding.weight[tokens]  # (B, D)
+        turn = None
+        if self.config.positions == "rotary":
+            turn = self.turns[place]  # (K/2,)
+        else:
+            x = x + self.position_table[place]
+        for layer, block in enumerate(self.blocks):
+            x = cast(Block, block).step(x, state.own[f"keys.{layer}"], state.own[f"values.{layer}"], place, turn)
+        state.own["tokens"][:, place] = tokens
+        state.own["length"] = state.own["length"] + 1
+        return self.norm(x).unsqueeze(1)
 
     def _turn(self, place: Place | None, num_new: int) -> Tensor:
         """The rotation of the new tokens, shaped to broadcast against (B, T, 2, H, K/2)."""

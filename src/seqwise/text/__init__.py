@@ -45,7 +45,7 @@ def train_tokenizer(kind: str, blocks: Iterable[str], **settings: Any) -> Tokeni
 
 
 def save_tokenizer(tokenizer: Tokenizer, path: Path) -> None:
-    path.write_text(json.dumps({"kind": tokenizer.kind, **tokenizer.to_dict()}, ensure_ascii=False), encoding="utf-8")
+    path.write_text(json.dumps({"kind": tokenizer.kind, **tokenizer.to_dict()}), encoding="utf-8")
 
 
 def load_tokenizer(path: Path) -> Tokenizer:

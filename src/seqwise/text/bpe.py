@@ -56,7 +56,10 @@ class BPETokenizer:
 
     @classmethod
     def from_dict(cls, saved: dict[str, Any]) -> BPETokenizer:
-        return cls(Backend.from_str(saved["backend"]))
+        try:
+            return cls(Backend.from_str(saved["backend"]))
+        except Exception as error:
+            raise ValueError(str(error)) from None
 
 
 def _writable(text: str) -> str:

@@ -13,6 +13,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from ..evaluation.likelihood import Score, evaluate
 from ..models import family
 from ..run import Checkpoint, Run, RunConfig, check_free, load_weights
 from ..settings import DataConfig, TokenizerConfig, TrainingConfig
-from ..text import Tokenizer, train_tokenizer
+from ..text import Tokenizer, train_tokenizer, whole_blocks
 from .card import write_card
 from .counting import count
 from .loop import BatchSource, Hooks, train
@@ -37,6 +38,7 @@ from .report import Report
 from .sizing import DEFAULT_MINUTES, Facts, choose_tokenizer, suggest
 
 SECTIONS = ("data", "tokenizer", "model", "training")
+BPE_CHARACTERS = 50_000_000  # as many are enough to choose byte pairs by
 TRAINING_SHARE = 0.9  # of a budget in minutes; the rest is validation, samples and checkpoints
 VALIDATION_SHARE = 0.006  # of a budget, for each of about ten validations
 
@@ -339,7 +341,10 @@ def _make_tokenizer(config: TokenizerConfig, data: TextData, tell: Tell) -> Toke
         options["vocab_size"] = config.vocab_size
     if kind == "word":
         options["lower_case"] = config.lower_case
-    made = train_tokenizer(kind, train_part.blocks(), **options)
+    blocks: Iterator[str] = whole_blocks(train_part.blocks())
+    if kind == "bpe":  # pairs of bytes are learned from a part of a long text, taken evenly
+        blocks = islice(blocks, 0, None, -(-data.characters["train"] // BPE_CHARACTERS))
+    made = train_tokenizer(kind, blocks, **options)
     names = {"char": "characters", "word": "words", "bpe": "byte pairs"}
     tell(f"tokenizer: {names[kind]}, {made.vocab_size:,} tokens ({why})")
     return made

@@ -1,0 +1,12 @@
+"""make bench: every figure we claim, one after the other. Each also runs alone: python -m benchmarks.NAME"""
+
+from __future__ import annotations
+
+from benchmarks import generation, memory, ngram, startup, time_to_quality
+
+for benchmark in (startup, ngram, generation, time_to_quality, memory):
+    print(
+        f"\n== {benchmark.__name__.removeprefix('benchmarks.')}: {(benchmark.__doc__ or '').splitlines()[0]}",
+        flush=True,
+    )
+    benchmark.main()

@@ -1,0 +1,119 @@
+"""Folders are the stages of the data flow: each imports only from those before it, and --help none that compute."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import seqwise
+
+ROOT = Path(seqwise.__file__).parent
+STAGES = [
+    {"errors", "config", "settings"},
+    {"text"},
+    {"data"},
+    {"layers"},
+    {"models"},
+    {"run"},
+    {"decoding", "evaluation"},
+    {"training"},
+    {"api"},
+    {"cli"},
+]
+RANK = {name: rank for rank, stage in enumerate(STAGES) for name in stage}
+FILES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
+HEAVY = ("torch", "numba", "tokenizers", "numpy", "safetensors")
+
+
+def stage_of(file: str) -> str:
+    return file.split("/")[0].removesuffix(".py")
+
+
+def imported_stages(file: str) -> Iterator[tuple[int, str]]:
+    """Line and stage of everything of ours that a file imports, inside functions too."""
+    package = ["seqwise", *file.split("/")[:-1]]
+    for node in ast.walk(ast.parse((ROOT / file).read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            modules = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            modules = [f"{module}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        for module in modules:
+            ours, _, rest = module.partition(".")
+            stage = rest.split(".")[0]
+            if ours == "seqwise" and stage != "__version__":
+                yield node.lineno, stage
+
+
+def is_allowed(importer: str, imported: str) -> bool:
+    """Files of one stage may use each other; two stages of one rank may not."""
+    return importer == imported or RANK[imported] < RANK[importer] or RANK[imported] == RANK[importer] == 0
+
+
+def test_every_file_belongs_to_a_stage() -> None:
+    assert {stage_of(file) for file in FILES} <= set(RANK)
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_a_stage_imports_only_from_the_stages_before_it(file: str) -> None:
+    wrong = [
+        f"{file}:{line} imports {imported}"
+        for line, imported in imported_stages(file)
+        if imported not in RANK or not is_allowed(stage_of(file), imported)
+    ]
+    assert wrong == []
+
+
+def test_the_imports_are_really_seen() -> None:
+    assert {stage for _, stage in imported_stages("models/gpt.py")} >= {"data", "errors", "layers", "models"}
+    assert {stage for _, stage in imported_stages("cli/__init__.py")} >= {"api", "config", "data", "errors", "decoding"}
+    assert not is_allowed("layers", "models")
+    assert not is_allowed("decoding", "evaluation")
+    assert is_allowed("cli", "text")
+
+
+def python(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.mark.parametrize("module", ["seqwise", "seqwise.cli", "seqwise.data.public"])
+def test_nothing_that_computes_is_imported_before_it_is_needed(module: str) -> None:
+    done = python(f"import sys, {module}; sys.stdout.write(' '.join(m for m in {HEAVY} if m in sys.modules))")
+    assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--help"],
+        ["train", "--help"],
+        ["evaluate", "--help"],
+        ["generate", "--help"],
+        ["models", "--help"],
+        ["doctor", "--help"],
+        ["data", "--help"],
+        ["data", "list"],
+    ],
+    ids=" ".join,
+)
+def test_help_is_shown_without_importing_what_computes(arguments: list[str]) -> None:
+    code = f"""
+import sys
+from seqwise.cli import main
+sys.argv = ["seqwise", *{arguments}]
+try:
+    main()
+finally:
+    sys.stderr.write(" ".join(m for m in {HEAVY} if m in sys.modules))
+"""
+    done = python(code)
+    assert (done.stderr, done.returncode) == ("", 0)
+    assert "seqwise" in done.stdout

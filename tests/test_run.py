@@ -1,0 +1,424 @@
+"""The run folder: whole or not there at all, whatever happens while it is written."""
+
+from __future__ import annotations
+
+import errno
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors import SafetensorError
+
+import seqwise.run
+from seqwise.errors import CheckpointError, ConfigError, SeqwiseError
+from seqwise.models.gpt import GPTConfig
+from seqwise.models.recurrent import LSTMConfig
+from seqwise.run import Checkpoint, Run, RunConfig
+from seqwise.settings import DataConfig, TokenizerConfig, TrainingConfig
+from seqwise.text import train_tokenizer
+
+FULL = OSError(errno.ENOSPC, "No space left on device")
+
+
+def small_config(**training: Any) -> RunConfig:
+    return RunConfig(
+        "lstm",
+        DataConfig(source=["poems.txt"], description='a "quoted" text\nin two lines, with é and \x7f'),
+        TokenizerConfig(kind="char"),
+        LSTMConfig(vocab_size=20, model_dim=4),
+        TrainingConfig(steps=3, **training),
+    )
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    return Run.create(tmp_path / "run", small_config(), train_tokenizer("char", ["abc\n"]))
+
+
+def checkpoint_at(step: int) -> Checkpoint:
+    generator = torch.Generator().manual_seed(step)
+    tensors = [torch.randn(4, 3, generator=generator) for _ in range(2)]
+    return Checkpoint({"w": tensors[0]}, {"m": tensors[1], "random.cpu": torch.get_rng_state()}, {"step": step})
+
+
+def content_of(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+def same(found: Checkpoint | None, expected: Checkpoint) -> None:
+    assert found is not None
+    assert found.progress == expected.progress
+    for ours, theirs in ((found.weights, expected.weights), (found.optimizer, expected.optimizer)):
+        assert set(ours) == set(theirs)
+        assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+
+
+# -- the folder ------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_is_read_back_as_it_was_written(run: Run) -> None:
+    found = Run.open(run.path)
+    assert found.config == run.config
+    assert found.tokenizer.encode("cab\n").tolist() == run.tokenizer.encode("cab\n").tolist()
+
+
+def test_every_kind_of_setting_survives_the_file(tmp_path: Path) -> None:
+    config = RunConfig(
+        "gpt",
+        DataConfig(source=["a b.txt", 'c"\\d.txt'], valid="v.txt", split=None),
+        TokenizerConfig(kind="bpe", vocab_size=300, min_count=2, lower_case=True),
+        GPTConfig(vocab_size=300, context=8, model_dim=8, feed_forward_dim=20, positions="learned", dropout=0.1),
+        TrainingConfig(minutes=0.5, learning_rate=1e-5, patience=3, seed=7, checkpoint_seconds=1e-9),
+    )
+    (tmp_path / "config.toml").write_text(config.to_toml(), encoding="utf-8")
+    assert RunConfig.read(tmp_path / "config.toml") == config
+
+
+def test_a_run_folder_appears_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> None:
+        assert not (tmp_path / "runs" / "new").exists()
+        raise FULL
+
+    monkeypatch.setattr(seqwise.run, "save_tokenizer", full)
+    with pytest.raises(CheckpointError, match="new: cannot write: No space left on device"):
+        Run.create(tmp_path / "runs" / "new", small_config(), train_tokenizer("char", ["abc\n"]))
+    assert not list(tmp_path.rglob("*new*"))
+
+
+def test_a_folder_that_cannot_be_written_to_is_told_in_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(CheckpointError, match=r"run: cannot write: Not a directory\."):
+        Run.create(tmp_path / "file" / "run", small_config(), train_tokenizer("char", ["abc\n"]))
+
+
+def test_a_folder_in_use_is_left_alone(run: Run) -> None:
+    before = content_of(run.path)
+    with pytest.raises(ConfigError, match=r"run exists already\. Go on with --resume, or choose another --out\."):
+        Run.create(run.path, small_config(seed=9), run.tokenizer)
+    assert content_of(run.path) == before
+
+
+def test_settings_are_replaced_whole(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    run.save_config(run.with_training(steps=99))
+    assert Run.open(run.path).config.training.steps == 99
+    before = content_of(run.path)
+    monkeypatch.setattr(Path, "replace", lambda *_: (_ for _ in ()).throw(FULL))
+    with pytest.raises(CheckpointError, match="No space left on device"):
+        run.save_config(run.with_training(steps=100))
+    assert content_of(run.path) == before
+
+
+@pytest.mark.parametrize(
+    ("edit", "sentence"),
+    [
+        (lambda t: t.replace("format = 1", "format = 99"), "format 99 is not one this version of seqwise reads (1)."),
+        (lambda t: t.replace("format = 1\n", ""), "format None is not one this version"),
+        (lambda t: "\x00\x01 nonsense", "not valid TOML"),
+        (lambda t: "", "format None is not one this version"),
+        (lambda t: t.replace('family = "lstm"', 'family = "lstm'), "not valid TOML"),
+        (lambda t: t.replace('family = "lstm"', 'family = "lstn"'), 'unknown model "lstn". Did you mean "lstm"?'),
+        (lambda t: t.replace('family = "lstm"\n', ""), "family"),
+        (lambda t: t.replace('family = "lstm"', "family = 7"), "family"),
+        (lambda t: t.replace("model_dim = 4", "model_dims = 4"), 'unknown setting "model.model_dims". Did you mean'),
+        (lambda t: t.replace("model_dim = 4", 'model_dim = "four"'), "model.model_dim = 'four' should be a whole"),
+        (lambda t: t.replace("model_dim = 4", "model_dim = -4"), "model.model_dim = -4 should be at least 1."),
+        (lambda t: t.replace("vocab_size = 20\n", ""), 'setting "model.vocab_size" is missing.'),
+        (lambda t: t.replace("[training]", "[trainings]"), "trainings"),
+        (lambda t: "model = 3\n" + t.replace("[model]", "[other]"), "model"),
+    ],
+    ids=lambda value: value[:30] if isinstance(value, str) else "",
+)
+def test_settings_edited_to_nonsense_are_told_with_the_name_of_the_file(
+    run: Run, edit: Callable[[str], str], sentence: str
+) -> None:
+    path = run.path / "config.toml"
+    path.write_text(edit(path.read_text()))
+    with pytest.raises(SeqwiseError) as caught:
+        Run.open(run.path)
+    assert str(path) in str(caught.value)
+    assert sentence in str(caught.value)
+
+
+def test_settings_that_are_no_text_are_told(run: Run) -> None:
+    (run.path / "config.toml").write_bytes(b"format = 1\n\xff\xfe")
+    with pytest.raises(SeqwiseError, match=r"config\.toml: not UTF-8 text \(byte 11\)"):
+        Run.open(run.path)
+
+
+@pytest.mark.parametrize(
+    "content", [None, "", "{}", "[1, 2]", '{"kind": "char"}', '{"kind": "chars", "characters": []}']
+)
+def test_a_damaged_tokenizer_is_named(run: Run, content: str | None) -> None:
+    path = run.path / "vocab" / "tokenizer.json"
+    path.unlink() if content is None else path.write_text(content)
+    with pytest.raises(CheckpointError) as caught:
+        Run.open(run.path)
+    assert str(path) in str(caught.value)
+
+
+def test_what_is_no_run_folder_is_told(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match=r"nothing: no such run folder\. Train one with"):
+        Run.open(tmp_path / "nothing")
+    with pytest.raises(CheckpointError, match=r"is not a run folder: it has no config\.toml"):
+        Run.open(tmp_path)
+
+
+# -- the model -------------------------------------------------------------------------------------------------------
+
+
+def test_a_model_is_loaded_as_it_was_saved_and_ready_to_use(run: Run) -> None:
+    model = run.build_model()
+    run.save_model(model)
+    loaded = Run.open(run.path).load_model()
+    assert not loaded.training
+    assert all(torch.equal(t, loaded.state_dict()[n]) for n, t in model.state_dict().items())
+
+
+def test_a_run_without_a_model_says_what_to_do(run: Run) -> None:
+    with pytest.raises(
+        CheckpointError, match=r"no trained model yet \(model\.safetensors is missing\)\. Go on with --re"
+    ):
+        run.load_model()
+
+
+@pytest.mark.parametrize("keep", [0, 5, 100, -1])
+def test_a_model_cut_short_is_named(run: Run, keep: int) -> None:
+    run.save_model(run.build_model())
+    path = run.path / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:keep])
+    with pytest.raises(CheckpointError) as caught:
+        Run.open(run.path).load_model()
+    assert str(caught.value).startswith(f"{path}: damaged or cut short")
+    assert "--resume, or train again" in str(caught.value)
+
+
+def test_a_model_of_other_sizes_is_named(run: Run) -> None:
+    run.save_model(replace_model_dim(run, 6).build_model())
+    with pytest.raises(
+        CheckpointError, match=r"model\.safetensors: the weights do not fit the settings in config\.toml"
+    ):
+        run.load_model()
+
+
+def replace_model_dim(run: Run, model_dim: int) -> Run:
+    return Run(run.path, replace(run.config, model=replace(run.config.model, model_dim=model_dim)), run.tokenizer)
+
+
+def test_tied_weights_are_saved_and_loaded(tmp_path: Path) -> None:
+    config = replace(small_config(), model=LSTMConfig(vocab_size=20, model_dim=4, tied_embeddings=True))
+    run = Run.create(tmp_path / "run", config, train_tokenizer("char", ["abc\n"]))
+    model = run.build_model()
+    run.save_model(model)
+    loaded = run.load_model()
+    assert loaded.head.output.weight is loaded.body.embedding.weight
+    assert torch.equal(loaded.head.output.weight, model.head.output.weight)
+
+
+# -- checkpoints -----------------------------------------------------------------------------------------------------
+
+
+def test_a_checkpoint_is_loaded_as_it_was_saved(run: Run) -> None:
+    assert run.latest_checkpoint() == (None, [])
+    run.save_checkpoint(checkpoint_at(7))
+    found, notes = Run.open(run.path).latest_checkpoint()
+    same(found, checkpoint_at(7))
+    assert notes == []
+
+
+def test_the_last_two_checkpoints_are_kept(run: Run) -> None:
+    for step in (1, 2, 9, 10, 11):
+        run.save_checkpoint(checkpoint_at(step))
+    assert sorted(p.name for p in (run.path / "checkpoints").iterdir()) == ["10", "11"]
+    same(run.latest_checkpoint()[0], checkpoint_at(11))
+
+
+def test_a_step_saved_again_replaces_what_was_there(run: Run) -> None:
+    run.save_checkpoint(checkpoint_at(1))
+    run.save_checkpoint(replace(checkpoint_at(1), progress={"step": 1, "seconds": 5}))
+    found, _ = run.latest_checkpoint()
+    assert found is not None
+    assert found.progress["seconds"] == 5
+
+
+def flip_a_byte(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[-3] ^= 1
+    path.write_bytes(bytes(data))
+
+
+def cut_short(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-5])
+
+
+def edit_manifest(change: Callable[[dict[str, str]], Any]) -> Callable[[Path], None]:
+    def edit(folder: Path) -> None:
+        manifest = json.loads((folder / "manifest.json").read_text())
+        (folder / "manifest.json").write_text(json.dumps(change(manifest)))
+
+    return edit
+
+
+DAMAGE: dict[str, Callable[[Path], Any]] = {
+    "no manifest": lambda f: (f / "manifest.json").unlink(),
+    "an empty manifest": lambda f: (f / "manifest.json").write_text(""),
+    "a manifest cut short": lambda f: cut_short(f / "manifest.json"),
+    "a manifest that is no text": lambda f: (f / "manifest.json").write_bytes(b"\xff\xfe"),
+    "a manifest that is a list": edit_manifest(lambda m: list(m)),
+    "a manifest of nothing": edit_manifest(lambda m: {}),
+    "a manifest that leaves out a file": edit_manifest(lambda m: {k: v for k, v in m.items() if "weights" not in k}),
+    "a manifest with another sum": edit_manifest(lambda m: {**m, "weights.safetensors": "0" * 64}),
+    "a manifest that names more": edit_manifest(lambda m: {**m, "gone.safetensors": "0" * 64}),
+    "weights cut short": lambda f: cut_short(f / "weights.safetensors"),
+    "no weights": lambda f: (f / "weights.safetensors").unlink(),
+    "weights with an edited byte": lambda f: flip_a_byte(f / "weights.safetensors"),
+    "an optimiser with an edited byte": lambda f: flip_a_byte(f / "optimizer.safetensors"),
+    "progress with an edited byte": lambda f: flip_a_byte(f / "progress.json"),
+    "an empty folder": lambda f: [p.unlink() for p in f.iterdir()],
+    "a file instead of a folder": lambda f: (shutil.rmtree(f), f.write_text("")),
+}
+
+
+@pytest.mark.parametrize("what", list(DAMAGE))
+def test_a_damaged_checkpoint_is_passed_over_with_a_note_and_the_one_before_is_used(run: Run, what: str) -> None:
+    for step in (4, 8):
+        run.save_checkpoint(checkpoint_at(step))
+    folder = run.path / "checkpoints" / "8"
+    DAMAGE[what](folder)
+    found, notes = Run.open(run.path).latest_checkpoint()
+    same(found, checkpoint_at(4))
+    assert len(notes) == 1
+    assert str(folder) in notes[0]
+    assert "damaged" in notes[0]
+    assert notes[0].endswith("Passed over.")
+
+
+def test_where_all_checkpoints_are_damaged_each_is_named(run: Run) -> None:
+    for step in (4, 8):
+        run.save_checkpoint(checkpoint_at(step))
+        cut_short(run.path / "checkpoints" / str(step) / "weights.safetensors")
+    found, notes = run.latest_checkpoint()
+    assert found is None
+    assert ["/8/" in notes[0], "/4/" in notes[1]] == [True, True]
+
+
+def test_a_checkpoint_that_was_being_written_does_not_exist(run: Run) -> None:
+    run.save_checkpoint(checkpoint_at(4))
+    shutil.copytree(run.path / "checkpoints" / "4", run.path / "checkpoints" / ".8")
+    found, notes = run.latest_checkpoint()
+    same(found, checkpoint_at(4))
+    assert notes == []
+    run.save_checkpoint(checkpoint_at(8))  # and does not stand in the way
+    same(run.latest_checkpoint()[0], checkpoint_at(8))
+    assert not list((run.path / "checkpoints").glob(".*"))
+
+
+def test_a_damaged_checkpoint_pushes_no_whole_one_out(run: Run) -> None:
+    """After a resume from 4, with 8 damaged: two whole ones are still kept."""
+    for step in (4, 8):
+        run.save_checkpoint(checkpoint_at(step))
+    cut_short(run.path / "checkpoints" / "8" / "weights.safetensors")
+    run.save_checkpoint(checkpoint_at(6))
+    run.save_checkpoint(checkpoint_at(7))
+    cut_short(run.path / "checkpoints" / "7" / "weights.safetensors")
+    same(run.latest_checkpoint()[0], checkpoint_at(6))
+
+
+# -- a full disk -----------------------------------------------------------------------------------------------------
+
+
+def full_at(number: int, error: Exception) -> Callable[..., None]:
+    """A safetensors.save_file for which the disk is full at the n-th file: it writes some of it, then raises."""
+    calls = 0
+    save_file = seqwise.run.save_file
+
+    def save(tensors: dict[str, torch.Tensor], path: Path) -> None:
+        nonlocal calls
+        calls += 1
+        save_file(tensors, path)
+        if calls == number:
+            cut_short(Path(path))
+            raise error
+
+    return save
+
+
+@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize(
+    "error",
+    [FULL, SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")],
+    ids=["os", "safetensors"],
+)
+def test_a_full_disk_leaves_the_old_checkpoint_and_the_model_whole(
+    run: Run, monkeypatch: pytest.MonkeyPatch, number: int, error: Exception
+) -> None:
+    run.save_model(run.build_model())
+    for step in (4, 8):
+        run.save_checkpoint(checkpoint_at(step))
+    before = content_of(run.path)
+    monkeypatch.setattr(seqwise.run, "save_file", full_at(number, error))
+    with pytest.raises(CheckpointError) as caught:
+        run.save_checkpoint(checkpoint_at(12))
+    assert "No space left on device" in str(caught.value)
+    assert "What was saved before is whole; free some space and go on with --resume." in str(caught.value)
+    assert str(run.path) in str(caught.value)
+    assert content_of(run.path) == before
+    same(run.latest_checkpoint()[0], checkpoint_at(8))
+
+
+@pytest.mark.parametrize("name", ["progress.json", "manifest.json"])
+def test_a_disk_that_is_full_at_the_last_files_leaves_the_old_checkpoint_whole(
+    run: Run, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    run.save_checkpoint(checkpoint_at(4))
+    before = content_of(run.path)
+    write = seqwise.run._write_durably
+
+    def full(path: Path, data: bytes) -> None:
+        write(path, data[: len(data) // 2])
+        if path.name == name:
+            raise FULL
+
+    monkeypatch.setattr(seqwise.run, "_write_durably", full)
+    with pytest.raises(CheckpointError, match="No space left on device"):
+        run.save_checkpoint(checkpoint_at(8))
+    assert content_of(run.path) == before
+
+
+def test_a_full_disk_leaves_the_old_model_whole(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = run.build_model()
+    run.save_model(model)
+    before = content_of(run.path)
+    monkeypatch.setattr(seqwise.run, "save_file", full_at(1, FULL))
+    with pytest.raises(CheckpointError, match="What was saved before is whole"):
+        run.save_model(model)
+    assert content_of(run.path) == before
+
+
+def test_a_full_disk_under_the_log_is_told_in_a_sentence(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    run.append_log({"step": 1})
+    before = content_of(run.path)
+    monkeypatch.setattr(Path, "open", lambda *_, **__: (_ for _ in ()).throw(FULL))
+    with pytest.raises(CheckpointError, match="No space left on device"):
+        run.append_log({"step": 2})
+    monkeypatch.undo()
+    assert content_of(run.path) == before
+
+
+# -- the log ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_log_is_one_object_per_line_and_can_be_cut_back(run: Run) -> None:
+    run.append_log({"step": 1, "sample": "two\nlines, é"})
+    length = run.log_length()
+    run.append_log({"step": 2})
+    assert [line["step"] for line in run.read_log()] == [1, 2]
+    run.cut_log(length)
+    assert list(run.read_log()) == [{"step": 1, "sample": "two\nlines, é"}]
+    assert (run.path / "log.jsonl").read_text(encoding="utf-8").count("\n") == 1
+    run.cut_log(0)
+    assert list(run.read_log()) == []
