@@ -50,12 +50,14 @@ class RunConfig:
     """The config dataclass of the family."""
     training: TrainingConfig
     task: str = "text"
+    torch: str = torch.__version__
+    """The version the run was begun with; resuming is exact for the same one."""
 
     def to_toml(self) -> str:
         header = {
             "format": RUN_FORMAT,
             "seqwise": __version__,
-            "torch": torch.__version__,
+            "torch": self.torch,
             "task": self.task,
             "family": self.model_name,
         }
@@ -78,7 +80,7 @@ class RunConfig:
         built: dict[str, Any] = {
             name: build(kind, values.get(name, {}), section=name, where=str(path)) for name, kind in sections.items()
         }
-        return RunConfig(model_name=values["family"], task=values.get("task", "text"), **built)
+        return RunConfig(values["family"], task=values.get("task", "text"), torch=values.get("torch", "?"), **built)
 
 
 @dataclass(frozen=True)

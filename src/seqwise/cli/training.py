@@ -14,7 +14,7 @@ from ..api import free_path
 from ..config import parse_override
 from ..errors import ConfigError
 from ..run import Run
-from ..training.session import Session, prepare, resume
+from ..training.session import Session, absolute, prepare, resume
 from . import note, say
 from .progress import display
 
@@ -63,7 +63,7 @@ def run_training(
 def _asked(data: list[str], model: str | None, overrides: list[str], options: dict[str, Any]) -> dict[str, Any]:
     """What the user named beside --resume, to be compared with the run."""
     asked: dict[str, Any] = {f"training.{name}": options[name] for name in ("minutes", "steps", "epochs", "seed")}
-    asked |= {"model": model, "tokenizer": options["tokenizer"], "source": data or None}
+    asked |= {"model": model, "tokenizer": options["tokenizer"], "source": [absolute(name) for name in data] or None}
     asked = {name: value for name, value in asked.items() if value is not None}
     for override in overrides:
         section, name, value = parse_override(override)

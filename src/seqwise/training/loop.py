@@ -96,6 +96,8 @@ def train(
     report_every = config.report_every or max(1, config.steps // 200)
     last_checkpoint = time.monotonic()
     model.train()
+    if hooks.checkpoint and resume is None:  # so that there is always one to go back to
+        hooks.checkpoint(trainer.checkpoint())
     while progress.step < config.steps and not progress.is_stopped:
         share = rate_at(progress.step, config) * progress.plateau_share
         set_rate(optimizers, share)

@@ -182,9 +182,9 @@ def prepare(
     if base is not None and base.config.model_name != model:
         raise ConfigError(f"{start_from} is a {base.config.model_name} model; --model {model} cannot start from it.")
     where = str(config_file) if config_file else "--set"
-    data_given = {"valid": valid, "test": test, "split": split, **given["data"]}
+    data_given = {"valid": valid and absolute(valid), "test": test and absolute(test), "split": split, **given["data"]}
     data_given = {name: value for name, value in data_given.items() if value is not None}
-    sources = [str(source)] if isinstance(source, str | Path) else [str(s) for s in source]
+    sources = [absolute(s) for s in ([source] if isinstance(source, str | Path) else source)]
     data_config = build(DataConfig, {"source": sources, **data_given}, section="data", where=where)
     tokenizer_given = {**({"kind": tokenizer} if tokenizer else {}), **given["tokenizer"]}
     tokenizer_config = build(TokenizerConfig, tokenizer_given, section="tokenizer", where=where)
@@ -250,10 +250,14 @@ def resume(
         tell(f"{out}: no checkpoint yet; starting from the first step")
         run.cut_log(0)
     else:
-        tell(f"{out}: going on from step {checkpoint.step:,} of {config.training.steps:,}")
+        is_over = checkpoint.step >= config.training.steps or checkpoint.progress["is_stopped"]
+        what = "trained to the end already, at" if is_over else "going on from"
+        tell(f"{out}: {what} step {checkpoint.step:,} of {config.training.steps:,}")
         run.cut_log(int(checkpoint.progress["log_length"]))
         if config.training.threads and config.training.threads != torch.get_num_threads():
             tell(f"using {config.training.threads} threads as before, so that the numbers are the same")
+        if config.torch != torch.__version__:
+            tell(f"begun with torch {config.torch}, going on with {torch.__version__}: the numbers may differ slightly")
     return Session(run, data, encode(data, run.tokenizer, advance), checkpoint)
 
 
@@ -270,6 +274,11 @@ def encode(data: TextData, tokenizer: Tokenizer, advance: Advance = lambda *_: N
 
         stores[part] = build_store(data, part, tokenizer, progress=progress)
     return stores
+
+
+def absolute(source: str | Path) -> str:
+    """A file by its full path, so that the run can be resumed from any folder; the name of a data set as it is."""
+    return str(Path(source).resolve()) if Path(source).exists() else str(source)
 
 
 def about(run: Run, scored: str) -> str:
