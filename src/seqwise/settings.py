@@ -74,15 +74,17 @@ class TrainingConfig:
     """The same for the matrices that muon updates."""
     weight_decay: float = 0.0
     """Pull of matrices towards zero."""
+    momentum: float = 0.9
+    """SGD and muon: memory of the gradients before."""
     beta1: float = 0.9
-    """Adam: memory of the mean gradient; SGD: momentum."""
+    """Adam: memory of the mean gradient."""
     beta2: float = 0.95
     """Adam: memory of the squared gradient."""
     schedule: Literal["linear", "cosine", "constant", "plateau"] = "linear"
     """How the rate falls after the warm-up; plateau divides it when validation does not improve."""
     warmup_steps: int = 10
     """Steps over which the rate rises from zero."""
-    final_rate: float = 0.05
+    final_rate: float = 0.0
     """The rate at the end as a share of its highest (linear, cosine)."""
     plateau_factor: float = 0.25
     """What the rate is multiplied with on a plateau."""
@@ -125,5 +127,6 @@ class TrainingConfig:
                 raise ConfigError(f"training.{name} = {getattr(self, name)} should be above 0.")
         if self.stride is not None and self.stride < 1:
             raise ConfigError(f"training.stride = {self.stride} should be at least 1.")
-        if not 0 <= self.beta1 < 1 or not 0 <= self.beta2 < 1:
-            raise ConfigError(f"training.beta1 = {self.beta1} and beta2 = {self.beta2} should lie in [0, 1).")
+        for name in ("momentum", "beta1", "beta2"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ConfigError(f"training.{name} = {getattr(self, name)} should lie in [0, 1).")

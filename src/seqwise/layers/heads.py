@@ -13,7 +13,7 @@ class NextTokenHead(nn.Module):
         super().__init__()
         self.output = nn.Linear(model_dim, vocab_size, bias=False)
         if tied_to is None:
-            nn.init.normal_(self.output.weight, std=0.02)
+            nn.init.zeros_(self.output.weight)  # every token is as likely as the next at the start
         else:
             self.output.weight = tied_to.weight
 

@@ -32,7 +32,7 @@ class Muon(torch.optim.Optimizer):
     """
 
     def __init__(
-        self, groups: list[dict[str, Any]], *, lr: float, momentum: float, weight_decay: float, iterations: int = 5
+        self, groups: list[dict[str, Any]], *, lr: float, momentum: float, weight_decay: float, iterations: int = 3
     ):
         defaults = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, "iterations": iterations, "parts": 1}
         super().__init__(groups, defaults)
@@ -70,7 +70,7 @@ def _is_tall(matrix: Tensor) -> bool:
     return matrix.shape[0] >= matrix.shape[1]
 
 
-def nearest_orthogonal(matrices: Tensor, iterations: int = 5) -> Tensor:
+def nearest_orthogonal(matrices: Tensor, iterations: int = 3) -> Tensor:
     """(2) for a stack of tall matrices (n, rows, columns): same singular vectors, singular values near one."""
     a, b, c = NEWTON_SCHULZ
     x = matrices / matrices.norm(dim=(1, 2), keepdim=True).clamp(min=1e-7)
@@ -91,7 +91,7 @@ def build_optimizers(model: nn.Module, config: TrainingConfig) -> list[torch.opt
         matrix_groups = [g for g in ({"params": single}, {"params": stacked, "parts": 3}) if g["params"]]
         if matrix_groups:
             rate = config.matrix_learning_rate
-            optimizers.append(Muon(matrix_groups, lr=rate, momentum=0.95, weight_decay=config.weight_decay))
+            optimizers.append(Muon(matrix_groups, lr=rate, momentum=config.momentum, weight_decay=config.weight_decay))
         trained = [(name, p) for name, p in trained if not _is_hidden_matrix(name, p)]
     decayed = [p for _, p in trained if p.dim() >= 2]
     others = [p for _, p in trained if p.dim() < 2]
@@ -102,7 +102,7 @@ def build_optimizers(model: nn.Module, config: TrainingConfig) -> list[torch.opt
     groups = [group for group in groups if group["params"]]
     rate, betas = config.learning_rate, (config.beta1, config.beta2)
     if config.optimizer == "sgd":
-        optimizers.append(torch.optim.SGD(groups, lr=rate, momentum=config.beta1))
+        optimizers.append(torch.optim.SGD(groups, lr=rate, momentum=config.momentum))
     elif config.optimizer == "adam":
         optimizers.append(torch.optim.Adam(groups, lr=rate, betas=betas, fused=True))
     else:

@@ -57,7 +57,7 @@ def _lstm(facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
         "batch_size": _rows(facts, 64, 32),
         "context": 64,
         "optimizer": "adamw",
-        "learning_rate": 4e-3 if model is small else 2e-3,
+        "learning_rate": 1e-2 if model is small else 4e-3,
         "schedule": "linear",
         "warmup_steps": 20,
     }
@@ -66,17 +66,18 @@ def _lstm(facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def _gpt(facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
     minutes = facts.minutes or DEFAULT_MINUTES
-    small = {"num_layers": 4, "model_dim": 128, "num_heads": 4, "context": 64, "dropout": 0.0}
+    small = {"num_layers": 3, "model_dim": 96, "num_heads": 3, "feed_forward_dim": 288, "context": 64, "dropout": 0.0}
     large = {"num_layers": 6, "model_dim": 256, "num_heads": 8, "context": 128, "dropout": 0.1}
     model = small if minutes < 4 else large
     training = {
-        "batch_size": _rows(facts, 64, 16),
+        "batch_size": _rows(facts, 64, 24),
         "context": model["context"],
         "optimizer": "muon",
-        "learning_rate": 4e-3,
+        "learning_rate": 6e-3,
         "matrix_learning_rate": 0.02,
         "schedule": "linear",
-        "warmup_steps": 20,
+        "warmup_steps": 30,
+        "clip_norm": 0.0,
     }
     return model, training
 
