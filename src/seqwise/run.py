@@ -25,7 +25,7 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 from torch import Tensor
 
 from . import __version__
@@ -263,12 +263,8 @@ def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
     """A safetensors file, moved into place when it is on the disk. Tied weights stand under both their names."""
     unfinished = path.with_name(f".{path.name}")
     try:
-        save_file({name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}, unfinished)
-        with unfinished.open("rb") as file:
-            os.fsync(file.fileno())
+        _write_durably(unfinished, save({name: t.detach().cpu().contiguous().clone() for name, t in tensors.items()}))
         unfinished.replace(path)
-    except SafetensorError as error:
-        raise OSError(str(error)) from None
     finally:
         unfinished.unlink(missing_ok=True)
 
