@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,7 +13,6 @@ from typing import Any
 
 import pytest
 import torch
-from safetensors import SafetensorError
 
 import seqwise.run
 from seqwise.errors import CheckpointError, ConfigError, SeqwiseError
@@ -317,6 +317,13 @@ def test_a_checkpoint_that_was_being_written_does_not_exist(run: Run) -> None:
     assert not list((run.path / "checkpoints").glob(".*"))
 
 
+def test_what_a_kill_left_unfinished_is_cleared_away_by_the_next_checkpoint(run: Run) -> None:
+    run.save_checkpoint(checkpoint_at(4))
+    shutil.copytree(run.path / "checkpoints" / "4", run.path / "checkpoints" / ".6")
+    run.save_checkpoint(checkpoint_at(8))  # the clock fell elsewhere this time: step 6 is not saved again
+    assert sorted(p.name for p in (run.path / "checkpoints").iterdir()) == ["4", "8"]
+
+
 def test_a_damaged_checkpoint_pushes_no_whole_one_out(run: Run) -> None:
     """After a resume from 4, with 8 damaged: two whole ones are still kept."""
     for step in (4, 8):
@@ -331,36 +338,33 @@ def test_a_damaged_checkpoint_pushes_no_whole_one_out(run: Run) -> None:
 # -- a full disk -----------------------------------------------------------------------------------------------------
 
 
-def full_at(number: int, error: Exception) -> Callable[..., None]:
-    """A safetensors.save_file for which the disk is full at the n-th file: it writes some of it, then raises."""
-    calls = 0
-    save_file = seqwise.run.save_file
+@pytest.fixture
+def full_at(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Tells the disk to be full at the n-th file from now: what was written of it stays, cut short."""
 
-    def save(tensors: dict[str, torch.Tensor], path: Path) -> None:
-        nonlocal calls
-        calls += 1
-        save_file(tensors, path)
-        if calls == number:
-            cut_short(Path(path))
-            raise error
+    def set_full(number: int) -> None:
+        calls = 0
 
-    return save
+        def fsync(file: int) -> None:
+            nonlocal calls
+            calls += 1
+            if calls == number:
+                raise OSError(errno.ENOSPC, "No space left on device")
+
+        monkeypatch.setattr(os, "fsync", fsync)
+
+    return set_full
 
 
-@pytest.mark.parametrize("number", [1, 2])
-@pytest.mark.parametrize(
-    "error",
-    [FULL, SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")],
-    ids=["os", "safetensors"],
-)
+@pytest.mark.parametrize("number", [1, 2, 3, 4], ids=["weights", "optimizer", "progress", "manifest"])
 def test_a_full_disk_leaves_the_old_checkpoint_and_the_model_whole(
-    run: Run, monkeypatch: pytest.MonkeyPatch, number: int, error: Exception
+    run: Run, full_at: Callable[[int], None], number: int
 ) -> None:
     run.save_model(run.build_model())
     for step in (4, 8):
         run.save_checkpoint(checkpoint_at(step))
     before = content_of(run.path)
-    monkeypatch.setattr(seqwise.run, "save_file", full_at(number, error))
+    full_at(number)
     with pytest.raises(CheckpointError) as caught:
         run.save_checkpoint(checkpoint_at(12))
     assert "No space left on device" in str(caught.value)
@@ -370,30 +374,11 @@ def test_a_full_disk_leaves_the_old_checkpoint_and_the_model_whole(
     same(run.latest_checkpoint()[0], checkpoint_at(8))
 
 
-@pytest.mark.parametrize("name", ["progress.json", "manifest.json"])
-def test_a_disk_that_is_full_at_the_last_files_leaves_the_old_checkpoint_whole(
-    run: Run, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    run.save_checkpoint(checkpoint_at(4))
-    before = content_of(run.path)
-    write = seqwise.run._write_durably
-
-    def full(path: Path, data: bytes) -> None:
-        write(path, data[: len(data) // 2])
-        if path.name == name:
-            raise FULL
-
-    monkeypatch.setattr(seqwise.run, "_write_durably", full)
-    with pytest.raises(CheckpointError, match="No space left on device"):
-        run.save_checkpoint(checkpoint_at(8))
-    assert content_of(run.path) == before
-
-
-def test_a_full_disk_leaves_the_old_model_whole(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_the_old_model_whole(run: Run, full_at: Callable[[int], None]) -> None:
     model = run.build_model()
     run.save_model(model)
     before = content_of(run.path)
-    monkeypatch.setattr(seqwise.run, "save_file", full_at(1, FULL))
+    full_at(1)
     with pytest.raises(CheckpointError, match="What was saved before is whole"):
         run.save_model(model)
     assert content_of(run.path) == before

@@ -3,7 +3,7 @@
     runs/NAME/
       config.toml         format version and every setting
       vocab/              tokenizer.json
-      model.safetensors   the best weights
+      model.safetensors   the best weights (initial.safetensors: those of another run that it started from)
       checkpoints/STEP/   the last two: weights, optimiser, random state, position; manifest.json last
       log.jsonl           one report per line
       card.md             what it is and how to use it
@@ -30,13 +30,15 @@ from torch import Tensor
 
 from . import __version__
 from .config import build, read_toml, to_toml
-from .errors import CheckpointError, ConfigError
+from .errors import CheckpointError, ConfigError, did_you_mean
 from .models import family
 from .settings import DataConfig, TokenizerConfig, TrainingConfig
 from .text import Tokenizer, load_tokenizer, save_tokenizer
 
 RUN_FORMAT = 1
 CHECKPOINTS_KEPT = 2
+CHECKPOINT_FILES = ("weights.safetensors", "optimizer.safetensors", "progress.json")
+HEADER = ("format", "seqwise", "torch", "task", "family")
 
 
 @dataclass(frozen=True)
@@ -71,12 +73,21 @@ class RunConfig:
             raise CheckpointError(
                 f"{path}: format {values.get('format')} is not one this version of seqwise reads ({RUN_FORMAT})."
             )
+        try:
+            row = family(str(values.get("family", "")))
+        except ConfigError as error:
+            raise ConfigError(f"{path}: family: {error}") from None
         sections = {
             "data": DataConfig,
             "tokenizer": TokenizerConfig,
-            "model": family(values.get("family", "")).config,
+            "model": row.config,
             "training": TrainingConfig,
         }
+        for name in values:
+            if name not in sections and name not in HEADER:
+                raise ConfigError(f'{path}: unknown section "{name}". {did_you_mean(name, sections)}')
+            if name in sections and not isinstance(values[name], dict):
+                raise ConfigError(f"{path}: {name} = {values[name]!r} should be a section: [{name}].")
         built: dict[str, Any] = {
             name: build(kind, values.get(name, {}), section=name, where=str(path)) for name, kind in sections.items()
         }
@@ -105,8 +116,13 @@ class Run:
         self.path, self.config, self.tokenizer = path, config, tokenizer
 
     @staticmethod
-    def create(path: Path, config: RunConfig, tokenizer: Tokenizer) -> Run:
-        """A new folder with config and vocabulary. The folder appears whole or not at all."""
+    def create(
+        path: Path, config: RunConfig, tokenizer: Tokenizer, *, initial_weights: dict[str, Tensor] | None = None
+    ) -> Run:
+        """A new folder with config and vocabulary. The folder appears whole or not at all.
+
+        `initial_weights` are what training starts from instead of chance.
+        """
         check_free(path)
         unfinished = path.with_name(f".{path.name}.{os.getpid()}")
         with _disk(path):
@@ -115,6 +131,8 @@ class Run:
                 (unfinished / "config.toml").write_text(config.to_toml(), encoding="utf-8")
                 save_tokenizer(tokenizer, unfinished / "vocab" / "tokenizer.json")
                 (unfinished / "log.jsonl").touch()
+                if initial_weights is not None:
+                    write_tensors(unfinished / "initial.safetensors", initial_weights)
                 if path.exists():  # empty: check_free saw to that
                     path.rmdir()
                 unfinished.rename(path)
@@ -135,6 +153,12 @@ class Run:
     def build_model(self) -> Any:
         """The model with fresh weights."""
         return family(self.config.model_name).build(self.config.model)
+
+    def load_initial_weights(self, model: Any) -> None:
+        """Where the run starts from another one, its weights."""
+        path = self.path / "initial.safetensors"
+        if path.exists():
+            load_weights(model, _read_tensors(path), path)
 
     def load_model(self) -> Any:
         """The model with the best weights of the run, ready to use."""
@@ -198,21 +222,23 @@ class Run:
         unfinished = self._checkpoints / f".{checkpoint.step}"
         final = self._checkpoints / str(checkpoint.step)
         with _disk(self.path):
-            shutil.rmtree(unfinished, ignore_errors=True)
+            for left_behind in self._checkpoints.glob(".*"):  # by a kill
+                shutil.rmtree(left_behind, ignore_errors=True)
             try:
                 unfinished.mkdir(parents=True)
                 write_tensors(unfinished / "weights.safetensors", checkpoint.weights)
                 write_tensors(unfinished / "optimizer.safetensors", checkpoint.optimizer)
                 _write_durably(unfinished / "progress.json", json.dumps(checkpoint.progress).encode())
-                files = ("weights.safetensors", "optimizer.safetensors", "progress.json")
-                manifest = {name: _sha256(unfinished / name) for name in files}
+                manifest = {name: _sha256(unfinished / name) for name in CHECKPOINT_FILES}
                 _write_durably(unfinished / "manifest.json", json.dumps(manifest).encode())
                 if final.exists():  # the same step again, after a resume
                     shutil.rmtree(final)
                 unfinished.rename(final)
             finally:
                 shutil.rmtree(unfinished, ignore_errors=True)
-        for step in self._steps()[:-CHECKPOINTS_KEPT]:
+        steps = self._steps()  # later ones were passed over when the run was resumed
+        kept = [step for step in steps if step <= checkpoint.step][-CHECKPOINTS_KEPT:]
+        for step in set(steps) - set(kept):
             shutil.rmtree(self._checkpoints / str(step), ignore_errors=True)
 
     def latest_checkpoint(self) -> tuple[Checkpoint | None, list[str]]:
@@ -233,11 +259,13 @@ class Run:
     def _load_checkpoint(self, folder: Path) -> Checkpoint:
         try:
             manifest = json.loads((folder / "manifest.json").read_text())
-            for name, expected in manifest.items():
-                if _sha256(folder / name) != expected:
+            if set(manifest) != set(CHECKPOINT_FILES):
+                raise CheckpointError(f"{folder}: damaged: the manifest does not name the files of a checkpoint.")
+            for name in CHECKPOINT_FILES:
+                if _sha256(folder / name) != manifest[name]:
                     raise CheckpointError(f"{folder / name}: damaged: its content is not what was written.")
             progress = json.loads((folder / "progress.json").read_text())
-        except (OSError, ValueError, AttributeError):
+        except (OSError, ValueError, LookupError, TypeError):
             raise CheckpointError(f"{folder}: damaged: the manifest or a file it names cannot be read.") from None
         weights, optimizer = (_read_tensors(folder / f"{name}.safetensors") for name in ("weights", "optimizer"))
         return Checkpoint(weights, optimizer, progress)

@@ -45,7 +45,7 @@ class TokenizerConfig:
 
 
 NOT_NEGATIVE = (
-    *("steps", "warmup_steps", "evaluate_every", "valid_tokens", "report_every", "num_samples", "sample_tokens"),
+    *("steps", "warmup_steps", "evaluate_every", "valid_tokens", "report_every", "num_samples"),
     *("seed", "threads", "clip_norm", "weight_decay", "final_rate", "checkpoint_seconds"),
 )
 
@@ -112,7 +112,7 @@ class TrainingConfig:
     """Threads torch used; 0 leaves the choice to torch. Resuming is exact for the same number."""
 
     def __post_init__(self) -> None:
-        for name in ("batch_size", "context", "micro_batches"):
+        for name in ("batch_size", "context", "micro_batches", "sample_tokens"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"training.{name} = {getattr(self, name)} should be at least 1.")
         for name in NOT_NEGATIVE:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import signal
-import time
 import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -259,11 +258,11 @@ def test_evaluating_takes_no_gradient_and_no_chance() -> None:
         ({"view": "carried"}, "this model sees 6 tokens at most and carries nothing on; use disjoint or sliding"),
         ({"stride": 7}, "a stride of 7 should lie between 1 and the context of 6."),
         ({"stride": -1}, "a stride of -1 should lie between 1 and the context of 6."),
-        ({"stride": 0}, "a stride of 0 should"),
-        ({"view": "sliding", "stride": 0}, "a stride of 0 should"),
-        ({"context": 0}, "a context of 0 tokens"),
-        ({"context": -3}, "a context of -3 tokens"),
-        ({"view": "disjoint", "stride": 2}, ""),
+        ({"stride": 0}, "a stride of 0"),
+        ({"view": "sliding", "stride": 0}, "a stride of 0"),
+        ({"context": 0}, "a context of 0"),
+        ({"context": -3}, "a context of -3"),
+        ({"view": "disjoint", "stride": 2}, "a stride of 2"),
     ],
 )
 def test_what_cannot_be_scored_is_told_in_a_sentence(settings: dict[str, Any], sentence: str) -> None:
@@ -279,10 +278,3 @@ def test_a_context_is_not_dropped_in_silence_where_state_is_carried() -> None:
     except ConfigError:
         return
     assert f"context={CONTEXT}" in score.signature
-
-
-def test_scoring_is_fast_enough_to_be_done_often() -> None:
-    model, store = tiny_model("gpt"), random_store(6000)
-    began = time.perf_counter()
-    evaluate(model, store)
-    assert time.perf_counter() - began < 5

@@ -14,7 +14,7 @@ from ..api import free_path
 from ..config import parse_override
 from ..errors import ConfigError
 from ..run import Run
-from ..training.session import Session, absolute, prepare, resume
+from ..training.session import Session, absolute, prepare, resume, settings_in
 from . import note, say
 from .progress import display
 
@@ -41,8 +41,11 @@ def run_training(
         else:
             if not data:
                 raise ConfigError("what should be read? Name a file, a folder or a data set (see: seqwise data list).")
-            if model is None:
-                model = Run.open(start_from).config.model_name if start_from else "gpt"
+            if model is None and start_from is not None:
+                model = Run.open(start_from).config.model_name
+            if model is None and config_file is not None:
+                model = settings_in(config_file).get("family")
+            model = model or "gpt"
             session = prepare(
                 data,
                 model=model,
@@ -61,9 +64,11 @@ def run_training(
 
 
 def _asked(data: list[str], model: str | None, overrides: list[str], options: dict[str, Any]) -> dict[str, Any]:
-    """What the user named beside --resume, to be compared with the run."""
+    """What the user named beside --resume, to be compared with the run; names as in config.toml."""
     asked: dict[str, Any] = {f"training.{name}": options[name] for name in ("minutes", "steps", "epochs", "seed")}
-    asked |= {"model": model, "tokenizer": options["tokenizer"], "source": [absolute(name) for name in data] or None}
+    asked |= {"model": model, "tokenizer.kind": options["tokenizer"], "data.split": options["split"]}
+    asked |= {f"data.{name}": options[name] and absolute(options[name]) for name in ("valid", "test")}
+    asked["data.source"] = [absolute(name) for name in data] or None
     asked = {name: value for name, value in asked.items() if value is not None}
     for override in overrides:
         section, name, value = parse_override(override)

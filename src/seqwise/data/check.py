@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from ..text import pieces_of
 from .source import TextData
 
 SHORT_LINE = 20  # characters; shorter lines repeat by nature ("ROMEO:")
@@ -56,15 +57,17 @@ def check_text(data: TextData) -> CheckResult:
         facts, counts, hashes, lengths = PartFacts(), Counter[str](), set[bytes](), Counter[int]()
         for line in lines_of(data.parts[part].blocks()):
             facts.lines += 1
-            split = line.split()
-            facts.words += len(split)
-            facts.blank_lines += not split
+            words_before = facts.words
+            for some in pieces_of(line, HUGE_LINE):
+                split = some.split()
+                facts.words += len(split)
+                if part == "train" and len(words) < MOST_WORDS:
+                    words.update(split)
+            facts.blank_lines += facts.words == words_before
             lengths[len(line)] += 1
             if len(line) > facts.longest_line:
                 facts.longest_line, facts.longest_line_number = len(line), facts.lines
             counts.update(line)
-            if part == "train" and len(words) < MOST_WORDS:
-                words.update(split)
             if part != "train" and len(line) >= SHORT_LINE:
                 hashes.add(_hash(line))
         facts.characters = data.characters[part]

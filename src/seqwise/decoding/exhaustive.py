@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -18,10 +19,11 @@ def exhaustive_search(
     model: Continues, prompts: Sequence[Sequence[int]], config: DecodingConfig
 ) -> list[list[Hypothesis]]:
     """The `num_results` best of all continuations that end in `stop` or have `max_tokens` tokens."""
-    if model.vocab_size**config.max_tokens > MOST_HYPOTHESES:
+    power = config.max_tokens * math.log10(model.vocab_size)  # of ten
+    if power > math.log10(MOST_HYPOTHESES):
         raise ConfigError(
             f"exhaustive search over {model.vocab_size} tokens and {config.max_tokens} steps would score "
-            f"{model.vocab_size**config.max_tokens:.1e} texts (the limit is {MOST_HYPOTHESES:,}). "
+            f"about 10^{power:.1f} texts (the limit is {MOST_HYPOTHESES:,}). "
             "Lower --max-tokens, or use --method beam."
         )
     return [_search(model, prompt, config) for prompt in prompts]

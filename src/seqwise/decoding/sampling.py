@@ -54,8 +54,8 @@ def draw(log_probs: Tensor, uniform: Tensor, config: DecodingConfig) -> Tensor:
     """One token per row: where a uniform number falls in the running sum of probabilities. (B, V), (B,) -> (B,)"""
     logits = log_probs.double() / config.temperature
     if config.top_k is not None and config.top_k < logits.shape[1]:
-        smallest_kept = logits.topk(config.top_k, dim=1).values[:, -1:]  # (B, 1)
-        logits = logits.masked_fill(logits < smallest_kept, float("-inf"))
+        kept = logits.topk(config.top_k, dim=1)  # exactly k, also where tokens tie
+        logits = torch.full_like(logits, float("-inf")).scatter(1, kept.indices, kept.values)
     probs = logits.softmax(dim=1)
     if config.top_p is not None and config.top_p < 1:
         ordered, order = probs.sort(dim=1, descending=True)
@@ -68,7 +68,7 @@ def draw(log_probs: Tensor, uniform: Tensor, config: DecodingConfig) -> Tensor:
 
 def _uniform(config: DecodingConfig, number: int) -> Tensor:
     """The chance behind sample `number` of a prompt: it depends on nothing else in the batch."""
-    generator = torch.Generator().manual_seed(config.seed * 1_000_003 + number)
+    generator = torch.Generator().manual_seed((config.seed * 1_000_003 + number) % (1 << 63))
     return torch.rand(config.max_tokens, generator=generator, dtype=torch.float64)
 
 

@@ -33,6 +33,7 @@ View = Literal["disjoint", "sliding", "carried"]
 CHUNK = 256  # tokens read at once where the state is carried
 TRACKS = 16  # stretches of text that are read side by side where the state is carried
 RESAMPLES = 1000
+MOST_SEGMENTS = 2000  # to resample
 CONFIDENCE = 0.95
 
 
@@ -90,6 +91,8 @@ class Score:
 
 def bootstrap_interval(totals: np.ndarray, counts: np.ndarray, *, seed: int = 0) -> tuple[float, float]:
     """The middle 95 % of total / count over texts made of as many segments, drawn with replacement."""
+    every = -(-len(totals) // MOST_SEGMENTS)  # neighbours are put together where there are very many
+    totals, counts = (np.add.reduceat(values, np.arange(0, len(values), every)) for values in (totals, counts))
     num_segments = len(totals)
     drawn = np.random.default_rng(seed).multinomial(num_segments, np.full(num_segments, 1 / num_segments), RESAMPLES)
     ratios = (drawn @ totals) / np.maximum(drawn @ counts, 1)
@@ -113,9 +116,17 @@ def evaluate(
 
     `context` is the window (default: the model's own), `about` what the signature says of data and tokenizer.
     """
-    view = view or ("sliding" if stride else "carried" if getattr(model, "carries_state", False) else "disjoint")
     limit = getattr(model, "context", None)
-    context = context or limit or CHUNK
+    if view is None:
+        is_carried = getattr(model, "carries_state", False) and context is None
+        view = "sliding" if stride is not None else "carried" if is_carried else "disjoint"
+    if context is not None and view == "carried":
+        raise ConfigError(f"a context of {context} tokens says nothing where state is carried; drop one of them.")
+    if stride is not None and view != "sliding":
+        raise ConfigError(f"a stride of {stride} tokens goes with sliding windows, not with {view}; drop one of them.")
+    context = (limit or CHUNK) if context is None else context
+    if context < 1:
+        raise ConfigError(f"a context of {context} tokens is too short; ask for at least 1.")
     if limit is not None and context > limit:
         raise ConfigError(f"a context of {context} tokens is longer than the model's, which is {limit}. Ask for less.")
     if view == "carried" and limit is not None:
@@ -123,7 +134,7 @@ def evaluate(
             f"this model sees {limit} tokens at most and carries nothing on; use disjoint or sliding windows."
         )
     if view == "sliding":
-        stride = stride or max(1, context // 2)
+        stride = max(1, context // 2) if stride is None else stride
         if not 0 < stride <= context:
             raise ConfigError(f"a stride of {stride} should lie between 1 and the context of {context}.")
         how = f"sliding:context={context},stride={stride}"

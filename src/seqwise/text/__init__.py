@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..errors import CheckpointError, ConfigError, did_you_mean
+from .blocks import pieces_of as pieces_of
 from .blocks import whole_blocks as whole_blocks
 from .bpe import BPETokenizer
 from .characters import CharTokenizer

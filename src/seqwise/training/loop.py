@@ -12,6 +12,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -21,7 +22,7 @@ from torch import Tensor, nn
 from ..data.batch import Batch
 from ..errors import TrainingError
 from ..models.contract import Loss, State, device_of, restart_rows
-from ..run import Checkpoint
+from ..run import Checkpoint, load_weights
 from ..settings import TrainingConfig
 from .optimizers import (
     build_optimizers,
@@ -216,7 +217,7 @@ class _Trainer:
 def _restore(
     model: nn.Module, optimizers: list[torch.optim.Optimizer], saved: Checkpoint, config: TrainingConfig
 ) -> tuple[Progress, list[State | None]]:
-    model.load_state_dict(saved.weights)
+    load_weights(model, saved.weights, Path(f"checkpoint of step {saved.step}"))
     load_optimizer_tensors(optimizers, saved.optimizer)
     torch.set_rng_state(saved.optimizer["random.cpu"])
     if "random.cuda" in saved.optimizer and torch.cuda.is_available():
@@ -264,5 +265,5 @@ def sample_steps(config: TrainingConfig) -> set[int]:
     """Log-spaced, the last at the end: models learn most of what one can see early on."""
     if config.num_samples == 0 or config.steps == 0:
         return set()
-    spaced = np.geomspace(max(1, config.steps / 64), config.steps, config.num_samples)
-    return {round(step) for step in spaced} | {config.steps}
+    spaced = np.geomspace(config.steps, max(1, config.steps / 64), config.num_samples)
+    return {round(step) for step in spaced}

@@ -35,4 +35,4 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """For the log: fields that say nothing are left out."""
-        return {name: value for name, value in asdict(self).items() if value not in (None, False)}
+        return {name: value for name, value in asdict(self).items() if value is not None and value is not False}

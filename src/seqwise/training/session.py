@@ -11,15 +11,15 @@ from __future__ import annotations
 import copy
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 
-from ..config import build, parse_override, read_toml
+from ..config import build, parse_override, read_toml, settings_of
 from ..data.batches import Streams, Windows
 from ..data.source import TextData, open_text
 from ..data.store import TokenStore, build_store
@@ -27,7 +27,7 @@ from ..decoding import DecodingConfig, generate
 from ..errors import CheckpointError, ConfigError, did_you_mean
 from ..evaluation.likelihood import Score, evaluate
 from ..models import family
-from ..run import Checkpoint, Run, RunConfig, check_free, load_weights
+from ..run import HEADER, Checkpoint, Run, RunConfig, check_free, load_weights
 from ..settings import DataConfig, TokenizerConfig, TrainingConfig
 from ..text import Tokenizer, train_tokenizer, whole_blocks
 from .card import write_card
@@ -38,6 +38,7 @@ from .report import Report
 from .sizing import DEFAULT_MINUTES, Facts, choose_tokenizer, suggest
 
 SECTIONS = ("data", "tokenizer", "model", "training")
+FROM_TOKENIZER = ("vocab_size", "boundary")  # of the section model
 BPE_CHARACTERS = 50_000_000  # as many are enough to choose byte pairs by
 TRAINING_SHARE = 0.9  # of a budget in minutes; the rest is validation, samples and checkpoints
 VALIDATION_SHARE = 0.006  # of a budget, for each of about ten validations
@@ -56,7 +57,6 @@ class Session:
     data: TextData
     stores: dict[str, TokenStore]
     resume_from: Checkpoint | None = None
-    initial_weights: dict[str, torch.Tensor] | None = None
     score: Score | None = None
     """Of the best model on the whole validation part, once training is over."""
     is_interrupted: bool = False
@@ -70,8 +70,7 @@ class Session:
             torch.set_num_threads(config.threads)
         torch.manual_seed(config.seed)
         model = self.run.build_model()
-        if self.initial_weights is not None:
-            load_weights(model, self.initial_weights, self.run.path)
+        self.run.load_initial_weights(model)
         if family(self.run.config.model_name).learns_by == "counting":
             reports = count(model, self.stores["train"], self._hooks(model, wants_stop))
         else:
@@ -177,25 +176,28 @@ def prepare(
         raise ConfigError("give one budget: --minutes, --steps or --epochs.")
     check_free(out)
     row = family(model)
-    given = _given_settings(config_file, overrides)
     base = Run.open(start_from) if start_from is not None else None
     if base is not None and base.config.model_name != model:
         raise ConfigError(f"{start_from} is a {base.config.model_name} model; --model {model} cannot start from it.")
     where = str(config_file) if config_file else "--set"
-    data_given = {"valid": valid and absolute(valid), "test": test and absolute(test), "split": split, **given["data"]}
-    data_given = {name: value for name, value in data_given.items() if value is not None}
     sources = [absolute(s) for s in ([source] if isinstance(source, str | Path) else source)]
-    data_config = build(DataConfig, {"source": sources, **data_given}, section="data", where=where)
-    tokenizer_given = {**({"kind": tokenizer} if tokenizer else {}), **given["tokenizer"]}
-    tokenizer_config = build(TokenizerConfig, tokenizer_given, section="tokenizer", where=where)
-    budget = {"minutes": minutes, "steps": steps, "epochs": epochs, "seed": seed}
-    training_given = {**{k: v for k, v in budget.items() if v is not None}, **given["training"]}
-    if row.learns_by == "gradients" and not {"minutes", "steps", "epochs"} & set(training_given):
-        training_given["minutes"] = DEFAULT_MINUTES
-    build(TrainingConfig, training_given, section="training", where=where)  # mistakes are told before the work begins
-    unknown = set(given["model"]) - {f.name for f in fields(row.config)}
-    if unknown:
-        build(row.config, {"vocab_size": 2, **{name: 0 for name in unknown}}, section="model", where=where)
+    options: dict[str, dict[str, Any]] = {
+        "data": {
+            "source": sources,
+            "valid": valid and absolute(valid),
+            "test": test and absolute(test),
+            "split": split,
+        },
+        "tokenizer": {"kind": tokenizer},
+        "training": {"minutes": minutes, "steps": steps, "epochs": epochs, "seed": seed},
+    }
+    given = _given_settings(config_file, options, overrides)
+    _check_given(given, row.config, where)
+    data_config = build(DataConfig, given["data"], section="data", where=where)
+    tokenizer_config = build(TokenizerConfig, given["tokenizer"], section="tokenizer", where=where)
+    if row.learns_by == "gradients" and not {"minutes", "steps", "epochs"} & set(given["training"]):
+        given["training"]["minutes"] = DEFAULT_MINUTES
+    choose_device(build(TrainingConfig, given["training"], section="training", where=where).device)
 
     data = open_text(sources if len(sources) > 1 else sources[0], **_data_options(data_config))
     tell(data.description)
@@ -204,24 +206,33 @@ def prepare(
     for part, store in stores.items():
         if store.num_tokens < 2:
             raise ConfigError(f"{data.name}: the {part} part has {store.num_tokens} tokens; give more text.")
-    facts = Facts(stores["train"].num_tokens, made.vocab_size, made.boundary, made.kind, training_given.get("minutes"))
+    facts = Facts(
+        stores["train"].num_tokens, made.vocab_size, made.boundary, made.kind, given["training"].get("minutes")
+    )
     suggested_model, suggested_training = suggest(model, facts)
-    if "context" in given["model"] and "context" not in training_given:
+    if "context" in given["model"]:
         suggested_training["context"] = given["model"]["context"]
     if base is not None:
         suggested_model = vars(base.config.model)
         suggested_training["context"] = base.config.training.context
     model_values = {"vocab_size": made.vocab_size, **suggested_model, **given["model"]}
     model_config: Any = build(row.config, model_values, section="model", where=where)
-    training = build(TrainingConfig, {**suggested_training, **training_given}, section="training", where=where)
+    training = build(TrainingConfig, {**suggested_training, **given["training"]}, section="training", where=where)
     training = replace(training, threads=training.threads or torch.get_num_threads())
     _check_context(model_config, training)
     data_config = replace(data_config, fingerprint=data.fingerprint, description=data.description)
     tokenizer_config = replace(tokenizer_config, kind=made.kind)  # type: ignore[arg-type]
     config = RunConfig(model, data_config, tokenizer_config, model_config, training)
     tell(_sizes(config))
-    weights = base.load_model().state_dict() if base is not None else None
-    return Session(Run.create(out, config, made), data, stores, initial_weights=weights)
+    weights = None
+    if base is not None:
+        weights = base.load_model().state_dict()
+        try:
+            load_weights(row.build(model_config), weights, base.path)
+        except CheckpointError:
+            changed = ", ".join(f"model.{name} = {value}" for name, value in given["model"].items())
+            raise ConfigError(f"{start_from} has weights of other shapes than {changed}; drop that setting.") from None
+    return Session(Run.create(out, config, made, initial_weights=weights), data, stores)
 
 
 def resume(
@@ -319,20 +330,51 @@ def seconds_per_step(model: torch.nn.Module, batches: BatchSource, config: Train
     return statistics.median(times[2:])  # the first ones allocate
 
 
-def _given_settings(config_file: Path | None, overrides: Sequence[str]) -> dict[str, dict[str, Any]]:
+def settings_in(config_file: Path) -> dict[str, Any]:
+    """The sections of a settings file, which may also be the config.toml of a run."""
+    values = read_toml(config_file)
+    for name, value in values.items():
+        if name in SECTIONS and not isinstance(value, dict):
+            raise ConfigError(f"{config_file}: {name} = {value!r} should be a section: [{name}].")
+        if name not in SECTIONS and name not in HEADER:
+            what = "section" if isinstance(value, dict) else "setting"
+            raise ConfigError(f'{config_file}: unknown {what} "{name}". {did_you_mean(name, SECTIONS)}')
+    return values
+
+
+def _given_settings(
+    config_file: Path | None, options: dict[str, dict[str, Any]], overrides: Sequence[str]
+) -> dict[str, dict[str, Any]]:
+    """What the user set, by section: the file first, over it the options of the command, over those --set."""
     given: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
     if config_file is not None:
-        for section, values in read_toml(config_file).items():
-            if section in given and isinstance(values, dict):
-                given[section].update(values)
-            elif isinstance(values, dict):
-                raise ConfigError(f'{config_file}: unknown section "{section}". {did_you_mean(section, SECTIONS)}')
+        for section, values in settings_in(config_file).items():
+            if section in given and section != "data":  # the data is named by the command
+                dropped = FROM_TOKENIZER if section == "model" else ()
+                given[section].update({name: v for name, v in values.items() if name not in dropped})
+    for section, named in options.items():
+        chosen = {name: value for name, value in named.items() if value is not None}
+        if section == "training" and {"minutes", "steps", "epochs"} & set(chosen):
+            for budget in ("minutes", "steps", "epochs"):  # one budget: the command's
+                given[section].pop(budget, None)
+        given[section].update(chosen)
     for override in overrides:
         section, name, value = parse_override(override)
         if section not in given:
             raise ConfigError(f'--set {override}: unknown section "{section}". {did_you_mean(section, SECTIONS)}')
         given[section][name] = value
     return given
+
+
+def _check_given(given: dict[str, dict[str, Any]], model_config: type, where: str) -> None:
+    """Mistakes that can be told before the data is read."""
+    for name in FROM_TOKENIZER:
+        if name in given["model"] and name in settings_of(model_config):
+            raise ConfigError(f"{where}: model.{name} comes from the tokenizer; set tokenizer.vocab_size instead.")
+    if given["training"].get("steps", 1) == 0 and not {"minutes", "epochs"} & set(given["training"]):
+        raise ConfigError(f"{where}: training.steps = 0 trains nothing; give at least 1 step.")
+    for name in set(given["model"]) - set(settings_of(model_config)):
+        build(model_config, {name: None}, section="model", where=where)  # says which setting was meant
 
 
 def _data_options(config: DataConfig) -> dict[str, str | None]:
@@ -369,16 +411,16 @@ def _check_context(model_config: Any, training: TrainingConfig) -> None:
 
 
 def _check_same(run: Run, asked: dict[str, Any]) -> None:
-    """Resuming with other settings would be another run: say which one differs."""
-    found = {
-        "model": run.config.model_name,
-        "source": run.config.data.source,
-        "tokenizer": run.config.tokenizer.kind,
-        **{f"training.{f.name}": getattr(run.config.training, f.name) for f in fields(TrainingConfig)},
-        **{f"model.{f.name}": getattr(run.config.model, f.name) for f in fields(run.config.model)},
-    }
+    """Resuming with other settings would be another run: say which one differs. Names are as in config.toml."""
+    config = run.config
+    found: dict[str, Any] = {"model": config.model_name}
+    for section in SECTIONS:
+        values = getattr(config, section)
+        found |= {f"{section}.{name}": getattr(values, name) for name in settings_of(cast(Hashable, type(values)))}
     for name, value in asked.items():
-        if name in found and found[name] != value:
+        if name not in found:
+            raise ConfigError(f'unknown setting "{name}". {did_you_mean(name, found)}')
+        if found[name] != value:
             raise ConfigError(
                 f"{run.path} was trained with {name} = {found[name]}, not {value}. "
                 "Resume without it, or train a new run with another --out."

@@ -1,0 +1,335 @@
+"""The gradient loop: exact over micro-batches, exact after a resume, and honest about what happened."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from seqwise.data.batch import Batch
+from seqwise.data.batches import Streams, Windows
+from seqwise.data.store import TokenStore
+from seqwise.errors import TrainingError
+from seqwise.evaluation.likelihood import evaluate
+from seqwise.models import MODELS
+from seqwise.models.contract import Loss, State, Term
+from seqwise.run import Checkpoint
+from seqwise.settings import TrainingConfig
+from seqwise.training.loop import Hooks, evaluation_steps, sample_steps, train
+from seqwise.training.report import CLOCK_FIELDS, Report
+
+VOCAB, CONTEXT = 6, 8
+SETTINGS: dict[str, dict[str, Any]] = {
+    "lstm": {"model_dim": 12, "num_layers": 2},
+    "gpt": {"context": CONTEXT, "num_layers": 2, "model_dim": 8, "num_heads": 2},
+}
+each_family = pytest.mark.parametrize("name", ["lstm", "gpt"])
+
+
+def tiny_model(name: str, *, seed: int = 0, **settings: Any) -> Any:
+    torch.manual_seed(seed)
+    row = MODELS[name]
+    return row.build(row.config(vocab_size=VOCAB, **{**SETTINGS[name], **settings}))
+
+
+def repetitive_store(num_tokens: int = 700) -> TokenStore:
+    """A text one can learn: the same ten tokens over and over, now and then disturbed."""
+    ids = np.tile([1, 2, 3, 1, 4, 5, 5, 2, 4, 0], num_tokens // 10 + 1)[: num_tokens + 1]
+    ids[np.random.default_rng(0).integers(num_tokens, size=num_tokens // 20)] = 3
+    return TokenStore(ids, num_tokens)
+
+
+def batches_for(name: str, batch_size: int = 4) -> Streams | Windows:
+    source = Streams if name == "lstm" else Windows
+    return source(repetitive_store(), context=CONTEXT, batch_size=batch_size, seed=1)
+
+
+def quiet(**settings: Any) -> TrainingConfig:
+    """Settings of a short run."""
+    defaults: dict[str, Any] = {"steps": 8, "warmup_steps": 2, "report_every": 1, "learning_rate": 0.01}
+    return TrainingConfig(**{**defaults, **settings})
+
+
+def without_clock(report: Report) -> dict[str, Any]:
+    return {name: value for name, value in report.to_dict().items() if name not in CLOCK_FIELDS}
+
+
+def weights_of(model: Any) -> dict[str, Tensor]:
+    return {name: tensor.clone() for name, tensor in model.state_dict().items()}
+
+
+def scripted(values: list[float]) -> Callable[[], float]:
+    """Validations whose results are known."""
+    left = iter(values)
+    return lambda: next(left)
+
+
+@each_family
+@pytest.mark.parametrize("optimizer", ["sgd", "adamw", "muon"])
+def test_micro_batches_give_the_same_weights(name: str, optimizer: Any) -> None:
+    expected: dict[str, Tensor] = {}
+    losses: list[float] = []
+    tolerance = 1e-4 if optimizer == "muon" else 1e-5  # muon makes small singular values, and their rounding, large
+    for parts in (1, 2, 4):
+        model = tiny_model(name)
+        reports = list(train(model, batches_for(name), quiet(micro_batches=parts, optimizer=optimizer)))
+        expected, losses = expected or weights_of(model), losses or [r.loss for r in reports]
+        assert [r.loss for r in reports] == pytest.approx(losses, abs=tolerance)
+        for weight, tensor in model.state_dict().items():
+            torch.testing.assert_close(tensor, expected[weight], atol=tolerance, rtol=0, msg=f"{weight}, {parts}")
+
+
+@pytest.mark.parametrize(("batch_size", "parts"), [(5, 4), (3, 8), (1, 2)])
+def test_rows_that_do_not_divide_evenly_into_micro_batches_give_the_same_weights(batch_size: int, parts: int) -> None:
+    found = []
+    for micro_batches in (1, parts):
+        model = tiny_model("lstm")
+        list(train(model, batches_for("lstm", batch_size), quiet(micro_batches=micro_batches)))
+        found.append(weights_of(model))
+    for name, tensor in found[0].items():
+        torch.testing.assert_close(found[1][name], tensor, atol=1e-5, rtol=0)
+
+
+def test_state_is_carried_from_chunk_to_chunk_and_starts_anew_where_the_batch_says() -> None:
+    model, batches = tiny_model("lstm"), batches_for("lstm")
+    given: list[tuple[Batch, State | None, State]] = []
+
+    def objective(batch: Batch, state: State | None) -> Loss:
+        loss = model.loss(batch, state)
+        given.append((batch, state, loss.state))
+        return loss
+
+    list(train(model, batches, quiet(steps=30), objective=objective))
+    assert given[0][1] is None
+    for (_, _, left), (batch, taken, _) in pairwise(given):
+        assert batch.starts_anew is not None
+        assert taken is not None
+        for row, anew in enumerate(batch.starts_anew.tolist()):
+            before = torch.zeros_like(left.own["h"][row]) if anew else left.own["h"][row]
+            assert torch.equal(taken.own["h"][row], before)
+            assert not taken.own["h"].requires_grad
+    assert sum(batch.starts_anew.sum() > 0 for batch, _, _ in given) > 3  # type: ignore[union-attr, misc]
+
+
+@each_family
+@pytest.mark.parametrize("optimizer", ["sgd", "adam", "adamw", "muon"])
+def test_every_optimiser_learns_a_repetitive_text(name: str, optimizer: Any) -> None:
+    rate = {"lstm": (2.0, 0.02), "gpt": (0.3, 0.01)}[name][optimizer != "sgd"]
+    config = quiet(steps=100, optimizer=optimizer, learning_rate=rate)
+    reports = list(train(tiny_model(name), batches_for(name, 8), config))
+    assert reports[0].loss == pytest.approx(math.log(VOCAB), abs=0.3)
+    assert reports[-1].loss < 0.75 * reports[0].loss
+
+
+def test_reports_say_where_training_stands() -> None:
+    config = quiet(steps=10, report_every=4, warmup_steps=0, schedule="linear", final_rate=0.5)
+    reports = list(train(tiny_model("gpt"), batches_for("gpt"), config))
+    assert [r.step for r in reports] == [4, 8, 10]  # and at the end
+    assert [r.tokens for r in reports] == [4 * CONTEXT * step for step in (4, 8, 10)]
+    assert [r.learning_rate for r in reports] == pytest.approx([0.01 * (1 - 0.5 * s / 10) for s in (3, 7, 9)])
+    assert all(r.steps == 10 and r.seconds > 0 and r.tokens_per_second > 0 for r in reports)
+
+
+def test_a_report_averages_over_the_tokens_since_the_last_one() -> None:
+    single = list(train(tiny_model("gpt"), batches_for("gpt"), quiet(steps=6)))
+    joint = list(train(tiny_model("gpt"), batches_for("gpt"), quiet(steps=6, report_every=3)))
+    assert joint[0].loss == pytest.approx(np.mean([r.loss for r in single[:3]]))
+    assert joint[1].loss == pytest.approx(np.mean([r.loss for r in single[3:]]))
+    assert joint[1].gradient_norm == pytest.approx(max(r.gradient_norm for r in single[3:]))
+
+
+def test_clipped_steps_are_counted_in_the_report() -> None:
+    norms = [r.gradient_norm for r in train(tiny_model("gpt"), batches_for("gpt"), quiet(clip_norm=0.0))]
+    assert sum(r.clipped for r in train(tiny_model("gpt"), batches_for("gpt"), quiet(clip_norm=0.0))) == 0
+    always = list(train(tiny_model("gpt"), batches_for("gpt"), quiet(clip_norm=1e-3, report_every=4)))
+    assert [r.clipped for r in always] == [4, 4]
+    assert always[0].gradient_norm >= norms[0] * 0.99  # told as it was before it was cut
+    assert sum(r.clipped for r in train(tiny_model("gpt"), batches_for("gpt"), quiet(clip_norm=1e3))) == 0
+
+
+def test_a_clipped_gradient_moves_weights_no_further_than_its_limit() -> None:
+    model = tiny_model("gpt")
+    before = weights_of(model)
+    config = quiet(steps=1, optimizer="sgd", momentum=0.0, learning_rate=1.0, warmup_steps=0, clip_norm=0.01)
+    list(train(model, batches_for("gpt"), config))
+    moved = torch.stack([(model.state_dict()[n] - before[n]).norm() for n, _ in model.named_parameters()]).norm()
+    assert float(moved) == pytest.approx(0.01, rel=1e-3)
+
+
+def test_the_best_model_is_kept_exactly_when_validation_improves() -> None:
+    kept: list[int] = []
+    reports: list[Report] = []
+    hooks = Hooks(validate=scripted([3.0, 2.0, 2.0, 2.5, 1.0]), keep_best=lambda: kept.append(len(reports) + 1))
+    for report in train(tiny_model("gpt"), batches_for("gpt"), quiet(steps=5, evaluate_every=1), hooks=hooks):
+        reports.append(report)
+    assert kept == [1, 2, 5]
+    assert [r.step for r in reports if r.is_best] == [1, 2, 5]
+    assert [r.valid for r in reports] == [3.0, 2.0, 2.0, 2.5, 1.0]
+
+
+def test_training_stops_when_patience_is_over() -> None:
+    saved: list[Checkpoint] = []
+    hooks = Hooks(validate=scripted([3.0, 2.0, 2.1, 1.9, 2.0, 2.2, 0.0]), checkpoint=saved.append)
+    config = quiet(steps=50, evaluate_every=2, patience=2)
+    reports = list(train(tiny_model("gpt"), batches_for("gpt"), config, hooks=hooks))
+    assert reports[-1].step == 12
+    assert reports[-1].event == "stopped early: 2 validations brought no improvement"
+    assert saved[-1].progress["is_stopped"]
+    assert list(train(tiny_model("gpt"), batches_for("gpt"), config, resume=saved[-1])) == []
+
+
+def test_a_plateau_lowers_the_rate() -> None:
+    hooks = Hooks(validate=scripted([3.0, 3.0, 2.0, 2.5, 2.5]))
+    config = quiet(steps=5, evaluate_every=1, schedule="plateau", warmup_steps=0, plateau_factor=0.5)
+    reports = list(train(tiny_model("gpt"), batches_for("gpt"), config, hooks=hooks))
+    assert [r.learning_rate for r in reports] == pytest.approx([0.01, 0.01, 0.005, 0.005, 0.0025])
+    assert [bool(r.event) for r in reports] == [False, True, False, True, True]
+    assert reports[1].event == "validation did not improve: the learning rate is now 0.005"
+
+
+@each_family
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_a_loss_that_is_no_number_stops_training_and_harms_no_weight(name: str, value: float) -> None:
+    model, calls = tiny_model(name), 0
+
+    def objective(batch: Batch, state: State | None) -> Loss:
+        nonlocal calls
+        calls += 1
+        loss = model.loss(batch, state)
+        if calls <= 3:
+            return loss
+        return Loss({"next_token": Term(loss.terms["next_token"].total * value, batch.counts()["tokens"])}, loss.state)
+
+    reports: list[Report] = []
+    saved: list[Checkpoint] = []
+    hooks = Hooks(checkpoint=lambda c: saved.append(copy.deepcopy(c)))
+    training = train(model, batches_for(name), quiet(checkpoint_seconds=0.0), objective=objective, hooks=hooks)
+    with pytest.raises(TrainingError) as caught:
+        reports.extend(training)
+    assert f"the loss became {value} at step 4." in str(caught.value)
+    assert "--set training.learning_rate=0.0033" in str(caught.value)
+    assert [r.step for r in reports] == [1, 2, 3]
+    assert all(tensor.isfinite().all() for tensor in model.state_dict().values())
+    assert saved[-1].step == 3
+    assert all(torch.equal(saved[-1].weights[n], t) for n, t in model.state_dict().items())
+
+
+def test_a_gradient_that_is_no_number_stops_training_too() -> None:
+    model = tiny_model("gpt")
+
+    def objective(batch: Batch, state: State | None) -> Loss:
+        loss = model.loss(batch, state)
+        bad = (model.head.output.weight.sum() * 0).sqrt()  # zero, and its slope there is not a number
+        return Loss({"next_token": Term(loss.terms["next_token"].total + bad, batch.counts()["tokens"])})
+
+    with pytest.raises(TrainingError, match="the gradient's length became nan at step 1"):
+        list(train(model, batches_for("gpt"), quiet(), objective=objective))
+    assert all(tensor.isfinite().all() for tensor in model.state_dict().values())
+
+
+@each_family
+@pytest.mark.parametrize(("optimizer", "micro_batches"), [("adamw", 1), ("adamw", 2), ("muon", 1), ("sgd", 1)])
+def test_a_resumed_run_is_the_run_never_stopped(name: str, optimizer: Any, micro_batches: int) -> None:
+    """Weights to the bit, and every report but its clock; dropout, carried state and schedule go on."""
+    store = repetitive_store(200)
+    config = quiet(
+        steps=14,
+        report_every=3,
+        evaluate_every=4,
+        optimizer=optimizer,
+        micro_batches=micro_batches,
+        checkpoint_seconds=0.0,
+        schedule="plateau",
+    )
+    saved: dict[int, Checkpoint] = {}
+
+    def run(model: Any, resume: Checkpoint | None, *, keep: bool) -> tuple[dict[str, Tensor], list[dict[str, Any]]]:
+        def checkpoint(c: Checkpoint) -> None:
+            if keep:
+                saved[c.step] = copy.deepcopy(c)
+
+        hooks = Hooks(validate=lambda: evaluate(model, store).nats_per_token, checkpoint=checkpoint)
+        reports = list(train(model, batches_for(name), config, hooks=hooks, resume=resume))
+        return weights_of(model), [without_clock(r) for r in reports]
+
+    whole, reports = run(tiny_model(name, dropout=0.3), None, keep=True)
+    assert sorted(saved) == list(range(15))  # one before the first step, so that there is always one
+    for step in (0, 1, 5, 10, 13):  # 5 and 10: in the middle of a report
+        torch.manual_seed(99 + step)
+        weights, after = run(tiny_model(name, seed=7, dropout=0.3), saved[step], keep=False)
+        assert after == [r for r in reports if r["step"] > step]
+        for weight, tensor in whole.items():
+            assert torch.equal(weights[weight], tensor), f"{weight} differs after a resume at step {step}"
+
+
+def test_a_finished_run_has_nothing_to_resume() -> None:
+    saved: list[Checkpoint] = []
+    config = quiet()
+    list(train(tiny_model("gpt"), batches_for("gpt"), config, hooks=Hooks(checkpoint=saved.append)))
+    assert saved[-1].step == 8  # the end makes a checkpoint, whatever the clock says
+    assert list(train(tiny_model("gpt"), batches_for("gpt"), config, resume=saved[-1])) == []
+
+
+def test_training_that_is_asked_to_stop_saves_a_checkpoint_and_ends() -> None:
+    saved: list[Checkpoint] = []
+    reports: list[Report] = []
+    hooks = Hooks(checkpoint=lambda c: saved.append(copy.deepcopy(c)), wants_stop=lambda: len(reports) >= 3)
+    for report in train(tiny_model("gpt"), batches_for("gpt"), quiet(), hooks=hooks):
+        reports.append(report)
+    assert saved[-1].step == 3
+    assert reports[-1].step == 3
+
+
+def test_samples_come_at_the_steps_that_are_due_and_do_not_change_training() -> None:
+    plain = tiny_model("gpt")
+    list(train(plain, batches_for("gpt"), quiet(steps=16)))
+    model = tiny_model("gpt")
+    hooks = Hooks(sample=lambda: "text", validate=lambda: evaluate(model, repetitive_store(50)).nats_per_token)
+    reports = list(train(model, batches_for("gpt"), quiet(steps=16), hooks=hooks))
+    assert {r.step for r in reports if r.sample} == sample_steps(quiet(steps=16))
+    assert all(torch.equal(t, plain.state_dict()[n]) for n, t in model.state_dict().items())
+    assert model.training
+
+
+@pytest.mark.parametrize("steps", [640, 1000, 12_345])
+@pytest.mark.parametrize("number", [1, 2, 4, 7])
+def test_samples_are_log_spaced_and_the_last_is_at_the_end(steps: int, number: int) -> None:
+    found = sorted(sample_steps(quiet(steps=steps, num_samples=number)))
+    assert len(found) == number
+    assert found[-1] == steps
+    ratios = [b / a for a, b in pairwise(found)]
+    assert ratios == pytest.approx([ratios[0]] * len(ratios) if ratios else [], rel=0.1)
+
+
+def test_four_samples_by_default_and_none_where_none_are_wanted() -> None:
+    assert sample_steps(TrainingConfig(steps=64)) == {1, 4, 16, 64}
+    assert sample_steps(TrainingConfig(steps=1)) == {1}
+    assert sample_steps(TrainingConfig(steps=64, num_samples=0)) == set()
+
+
+@pytest.mark.parametrize("steps", [1, 2, 9, 10, 11, 99, 1000])
+@pytest.mark.parametrize("every", [0, 1, 7, 5000])
+def test_validations_include_the_last_step_and_are_about_ten_by_default(steps: int, every: int) -> None:
+    found = evaluation_steps(quiet(steps=steps, evaluate_every=every))
+    assert max(found) == steps
+    assert min(found) >= 1
+    if every == 0:
+        assert min(steps, 5) <= len(found) <= 11
+    else:
+        assert found == {s for s in range(1, steps + 1) if s % every == 0} | {steps}
+
+
+def test_reports_for_the_log_keep_numbers_that_happen_to_be_zero() -> None:
+    (report,) = list(train(tiny_model("gpt"), batches_for("gpt"), quiet(steps=1)))
+    logged = replace(report, loss=0.0, learning_rate=0.0).to_dict()
+    assert logged["loss"] == logged["learning_rate"] == 0.0
+    assert "valid" not in logged
+    assert "event" not in logged
