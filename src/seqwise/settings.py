@@ -93,7 +93,7 @@ class TrainingConfig:
     evaluate_every: int = 0
     """Steps between validations; 0 chooses about ten in all."""
     valid_tokens: int = 0
-    """Tokens of the validation text to use while training; 0 for all. The final validation uses all."""
+    """Tokens of the validation text to use while training; 0 for all, or as many as the budget allows."""
     patience: int | None = None
     """Stop when so many validations in a row bring no improvement."""
     checkpoint_seconds: float = 30.0

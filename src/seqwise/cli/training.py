@@ -14,7 +14,8 @@ from ..api import free_path
 from ..config import parse_override
 from ..errors import ConfigError
 from ..run import Run
-from ..training.session import Session, absolute, prepare, resume, settings_in
+from ..training.given import absolute, settings_in
+from ..training.session import Session, prepare, resume
 from . import note, say
 from .progress import display
 

@@ -35,6 +35,12 @@ class TokenStore:
         """Tokens to predict: all but the boundary that stands first."""
         return len(self.ids) - 1
 
+    def first(self, num_tokens: int | None) -> TokenStore:
+        """The beginning of the text; its characters are counted in proportion."""
+        if num_tokens is None or num_tokens >= self.num_tokens:
+            return self
+        return TokenStore(self.ids[: num_tokens + 1], round(self.num_chars * num_tokens / self.num_tokens))
+
 
 def build_store(
     data: TextData, part: str, tokenizer: Tokenizer, *, progress: Callable[[int], None] = lambda _: None

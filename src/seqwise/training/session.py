@@ -11,36 +11,37 @@ from __future__ import annotations
 import copy
 import statistics
 import time
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
 
-from ..config import build, parse_override, read_toml, settings_of
+from ..config import build
 from ..data.batches import Streams, Windows
 from ..data.source import TextData, open_text
 from ..data.store import TokenStore, build_store
 from ..decoding import DecodingConfig, generate
-from ..errors import CheckpointError, ConfigError, did_you_mean
+from ..errors import CheckpointError, ConfigError
 from ..evaluation.likelihood import Score, evaluate
 from ..models import family
-from ..run import HEADER, Checkpoint, Run, RunConfig, check_free, load_weights
+from ..run import Checkpoint, Run, RunConfig, check_free, load_weights
 from ..settings import DataConfig, TokenizerConfig, TrainingConfig
 from ..text import Tokenizer, train_tokenizer, whole_blocks
 from .card import write_card
 from .counting import count
+from .given import BUDGETS, absolute, check_given, check_same, given_settings
 from .loop import BatchSource, Hooks, train
 from .optimizers import build_optimizers
 from .report import Report
 from .sizing import DEFAULT_MINUTES, Facts, choose_tokenizer, suggest
 
-SECTIONS = ("data", "tokenizer", "model", "training")
-FROM_TOKENIZER = ("vocab_size", "boundary")  # of the section model
 BPE_CHARACTERS = 50_000_000  # as many are enough to choose byte pairs by
 TRAINING_SHARE = 0.9  # of a budget in minutes; the rest is validation, samples and checkpoints
+MOST_VALID_TOKENS = 250_000  # for a validation while training
+MOST_FINAL_TOKENS = 1_000_000  # for the one at the end; `seqwise evaluate` scores all
 VALIDATION_SHARE = 0.006  # of a budget, for each of about ten validations
 
 Tell = Callable[[str], None]
@@ -58,7 +59,7 @@ class Session:
     stores: dict[str, TokenStore]
     resume_from: Checkpoint | None = None
     score: Score | None = None
-    """Of the best model on the whole validation part, once training is over."""
+    """Of the best model on the validation part (a million tokens of it at most), once training is over."""
     is_interrupted: bool = False
 
     def reports(
@@ -91,9 +92,9 @@ class Session:
         self.is_interrupted = wants_stop() and (last is None or last.step < self.run.config.training.steps)
         if not self.is_interrupted:
             best = self.run.load_model()
-            self.score = evaluate(
-                best, self.stores["valid"], about=about(self.run, f"valid:{self.data.fingerprint[:8]}")
-            )
+            valid = self.stores["valid"].first(MOST_FINAL_TOKENS)
+            scored = about(self.run, f"valid:{self.data.fingerprint[:8]}:{valid.num_tokens}")
+            self.score = evaluate(best, valid, about=scored)
             self.run.save_card(write_card(self.run, best, self.score))
 
     def _batches(self, model: Any) -> Streams | Windows:
@@ -117,7 +118,7 @@ class Session:
         # scoring costs about a third of training on as many tokens
         affordable = int(VALIDATION_SHARE * seconds * 3 * tokens_per_step / per_step)
         changes = {"steps": steps}
-        if config.valid_tokens == 0 and affordable < self.stores["valid"].num_tokens:
+        if affordable < (config.valid_tokens or self.stores["valid"].num_tokens):
             changes["valid_tokens"] = max(4096, affordable)
         self.run.save_config(self.run.with_training(**changes))
         epochs = steps / batches.steps_per_epoch
@@ -127,10 +128,7 @@ class Session:
 
     def _hooks(self, model: Any, wants_stop: Callable[[], bool]) -> Hooks:
         config, run = self.run.config.training, self.run
-        valid = self.stores["valid"]
-        if 0 < config.valid_tokens < valid.num_tokens:
-            chars = round(valid.num_chars * config.valid_tokens / valid.num_tokens)
-            valid = TokenStore(valid.ids[: config.valid_tokens + 1], chars)
+        valid = self.stores["valid"].first(config.valid_tokens or None)
         decoding = DecodingConfig(max_tokens=config.sample_tokens, seed=config.seed, temperature=0.8)
 
         def validate() -> float:
@@ -179,6 +177,8 @@ def prepare(
     base = Run.open(start_from) if start_from is not None else None
     if base is not None and base.config.model_name != model:
         raise ConfigError(f"{start_from} is a {base.config.model_name} model; --model {model} cannot start from it.")
+    if base is not None and tokenizer is not None:
+        raise ConfigError(f"--from {start_from} brings its own tokenizer; drop --tokenizer.")
     where = str(config_file) if config_file else "--set"
     sources = [absolute(s) for s in ([source] if isinstance(source, str | Path) else source)]
     options: dict[str, dict[str, Any]] = {
@@ -191,11 +191,11 @@ def prepare(
         "tokenizer": {"kind": tokenizer},
         "training": {"minutes": minutes, "steps": steps, "epochs": epochs, "seed": seed},
     }
-    given = _given_settings(config_file, options, overrides)
-    _check_given(given, row.config, where)
+    given = given_settings(config_file, options, overrides)
+    check_given(given, row.config, where)
     data_config = build(DataConfig, given["data"], section="data", where=where)
     tokenizer_config = build(TokenizerConfig, given["tokenizer"], section="tokenizer", where=where)
-    if row.learns_by == "gradients" and not {"minutes", "steps", "epochs"} & set(given["training"]):
+    if row.learns_by == "gradients" and not set(BUDGETS) & set(given["training"]):
         given["training"]["minutes"] = DEFAULT_MINUTES
     choose_device(build(TrainingConfig, given["training"], section="training", where=where).device)
 
@@ -219,6 +219,8 @@ def prepare(
     model_config: Any = build(row.config, model_values, section="model", where=where)
     training = build(TrainingConfig, {**suggested_training, **given["training"]}, section="training", where=where)
     training = replace(training, threads=training.threads or torch.get_num_threads())
+    if training.valid_tokens == 0 and stores["valid"].num_tokens > MOST_VALID_TOKENS:
+        training = replace(training, valid_tokens=MOST_VALID_TOKENS)
     _check_context(model_config, training)
     data_config = replace(data_config, fingerprint=data.fingerprint, description=data.description)
     tokenizer_config = replace(tokenizer_config, kind=made.kind)  # type: ignore[arg-type]
@@ -245,7 +247,7 @@ def resume(
     """Go on with a run from its newest whole checkpoint. What was asked for must be what the run was made with."""
     run = Run.open(out)
     config = run.config
-    _check_same(run, asked or {})
+    check_same(run, asked or {})
     sources = config.data.source
     data = open_text(sources if len(sources) > 1 else sources[0], **_data_options(config.data))
     if data.fingerprint != config.data.fingerprint:
@@ -287,11 +289,6 @@ def encode(data: TextData, tokenizer: Tokenizer, advance: Advance = lambda *_: N
     return stores
 
 
-def absolute(source: str | Path) -> str:
-    """A file by its full path, so that the run can be resumed from any folder; the name of a data set as it is."""
-    return str(Path(source).resolve()) if Path(source).exists() else str(source)
-
-
 def about(run: Run, scored: str) -> str:
     """What a score's signature says of the text, named with the beginning of its fingerprint, and of the tokenizer."""
     return f"{scored}|tokenizer={run.config.tokenizer.kind}:{run.tokenizer.vocab_size}"
@@ -330,53 +327,6 @@ def seconds_per_step(model: torch.nn.Module, batches: BatchSource, config: Train
     return statistics.median(times[2:])  # the first ones allocate
 
 
-def settings_in(config_file: Path) -> dict[str, Any]:
-    """The sections of a settings file, which may also be the config.toml of a run."""
-    values = read_toml(config_file)
-    for name, value in values.items():
-        if name in SECTIONS and not isinstance(value, dict):
-            raise ConfigError(f"{config_file}: {name} = {value!r} should be a section: [{name}].")
-        if name not in SECTIONS and name not in HEADER:
-            what = "section" if isinstance(value, dict) else "setting"
-            raise ConfigError(f'{config_file}: unknown {what} "{name}". {did_you_mean(name, SECTIONS)}')
-    return values
-
-
-def _given_settings(
-    config_file: Path | None, options: dict[str, dict[str, Any]], overrides: Sequence[str]
-) -> dict[str, dict[str, Any]]:
-    """What the user set, by section: the file first, over it the options of the command, over those --set."""
-    given: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
-    if config_file is not None:
-        for section, values in settings_in(config_file).items():
-            if section in given and section != "data":  # the data is named by the command
-                dropped = FROM_TOKENIZER if section == "model" else ()
-                given[section].update({name: v for name, v in values.items() if name not in dropped})
-    for section, named in options.items():
-        chosen = {name: value for name, value in named.items() if value is not None}
-        if section == "training" and {"minutes", "steps", "epochs"} & set(chosen):
-            for budget in ("minutes", "steps", "epochs"):  # one budget: the command's
-                given[section].pop(budget, None)
-        given[section].update(chosen)
-    for override in overrides:
-        section, name, value = parse_override(override)
-        if section not in given:
-            raise ConfigError(f'--set {override}: unknown section "{section}". {did_you_mean(section, SECTIONS)}')
-        given[section][name] = value
-    return given
-
-
-def _check_given(given: dict[str, dict[str, Any]], model_config: type, where: str) -> None:
-    """Mistakes that can be told before the data is read."""
-    for name in FROM_TOKENIZER:
-        if name in given["model"] and name in settings_of(model_config):
-            raise ConfigError(f"{where}: model.{name} comes from the tokenizer; set tokenizer.vocab_size instead.")
-    if given["training"].get("steps", 1) == 0 and not {"minutes", "epochs"} & set(given["training"]):
-        raise ConfigError(f"{where}: training.steps = 0 trains nothing; give at least 1 step.")
-    for name in set(given["model"]) - set(settings_of(model_config)):
-        build(model_config, {name: None}, section="model", where=where)  # says which setting was meant
-
-
 def _data_options(config: DataConfig) -> dict[str, str | None]:
     return {"valid": config.valid, "test": config.test, "split": config.split}
 
@@ -408,23 +358,6 @@ def _check_context(model_config: Any, training: TrainingConfig) -> None:
             f"training.context = {training.context} is longer than model.context = {limit}. "
             f"Set model.context={training.context}, or a shorter training.context."
         )
-
-
-def _check_same(run: Run, asked: dict[str, Any]) -> None:
-    """Resuming with other settings would be another run: say which one differs. Names are as in config.toml."""
-    config = run.config
-    found: dict[str, Any] = {"model": config.model_name}
-    for section in SECTIONS:
-        values = getattr(config, section)
-        found |= {f"{section}.{name}": getattr(values, name) for name in settings_of(cast(Hashable, type(values)))}
-    for name, value in asked.items():
-        if name not in found:
-            raise ConfigError(f'unknown setting "{name}". {did_you_mean(name, found)}')
-        if found[name] != value:
-            raise ConfigError(
-                f"{run.path} was trained with {name} = {found[name]}, not {value}. "
-                "Resume without it, or train a new run with another --out."
-            )
 
 
 def _sizes(config: RunConfig) -> str:

@@ -1,0 +1,84 @@
+"""What the user asked for: a settings file, the options of the command, --set; checked before the data is read."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from ..config import build, parse_override, read_toml, settings_of
+from ..errors import ConfigError, did_you_mean
+from ..run import HEADER, Run
+
+SECTIONS = ("data", "tokenizer", "model", "training")
+FROM_TOKENIZER = ("vocab_size", "boundary")  # of the section model
+BUDGETS = ("minutes", "steps", "epochs")
+
+
+def absolute(source: str | Path) -> str:
+    """A file by its full path, so that the run can be resumed from any folder; the name of a data set as it is."""
+    return str(Path(source).resolve()) if Path(source).exists() else str(source)
+
+
+def settings_in(config_file: Path) -> dict[str, Any]:
+    """The sections of a settings file, which may also be the config.toml of a run."""
+    values = read_toml(config_file)
+    for name, value in values.items():
+        if name in SECTIONS and not isinstance(value, dict):
+            raise ConfigError(f"{config_file}: {name} = {value!r} should be a section: [{name}].")
+        if name not in SECTIONS and name not in HEADER:
+            what = "section" if isinstance(value, dict) else "setting"
+            raise ConfigError(f'{config_file}: unknown {what} "{name}". {did_you_mean(name, SECTIONS)}')
+    return values
+
+
+def given_settings(
+    config_file: Path | None, options: dict[str, dict[str, Any]], overrides: Sequence[str]
+) -> dict[str, dict[str, Any]]:
+    """What the user set, by section: the file first, over it the options of the command, over those --set."""
+    given: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
+    if config_file is not None:
+        for section, values in settings_in(config_file).items():
+            if section in given and section != "data":  # the data is named by the command
+                dropped = FROM_TOKENIZER if section == "model" else ()
+                given[section].update({name: v for name, v in values.items() if name not in dropped})
+    for section, named in options.items():
+        chosen = {name: value for name, value in named.items() if value is not None}
+        if section == "training" and set(BUDGETS) & set(chosen):
+            for budget in BUDGETS:  # one budget: the command's
+                given[section].pop(budget, None)
+        given[section].update(chosen)
+    for override in overrides:
+        section, name, value = parse_override(override)
+        if section not in given:
+            raise ConfigError(f'--set {override}: unknown section "{section}". {did_you_mean(section, SECTIONS)}')
+        given[section][name] = value
+    return given
+
+
+def check_given(given: dict[str, dict[str, Any]], model_config: type, where: str) -> None:
+    """Mistakes that can be told before the data is read."""
+    for name in FROM_TOKENIZER:
+        if name in given["model"] and name in settings_of(model_config):
+            raise ConfigError(f"{where}: model.{name} comes from the tokenizer; set tokenizer.vocab_size instead.")
+    if given["training"].get("steps", 1) == 0 and len(set(BUDGETS) & set(given["training"])) == 1:
+        raise ConfigError(f"{where}: training.steps = 0 trains nothing; give at least 1 step.")
+    for name in set(given["model"]) - set(settings_of(model_config)):
+        build(model_config, {name: None}, section="model", where=where)  # says which setting was meant
+
+
+def check_same(run: Run, asked: dict[str, Any]) -> None:
+    """Resuming with other settings would be another run: say which one differs. Names are as in config.toml."""
+    config = run.config
+    found: dict[str, Any] = {"model": config.model_name}
+    for section in SECTIONS:
+        values = getattr(config, section)
+        found |= {f"{section}.{name}": getattr(values, name) for name in settings_of(cast(Hashable, type(values)))}
+    for name, value in asked.items():
+        if name not in found:
+            raise ConfigError(f'unknown setting "{name}". {did_you_mean(name, found)}')
+        if found[name] != value:
+            raise ConfigError(
+                f"{run.path} was trained with {name} = {found[name]}, not {value}. "
+                "Resume without it, or train a new run with another --out."
+            )
