@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 import typing
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 from ..config import settings_of
 from ..data.check import CheckResult
-from ..evaluation.likelihood import Score
+from ..evaluation.likelihood import Score, compare_scores
 from ..models import MODELS, family
 
 if typing.TYPE_CHECKING:
@@ -47,6 +48,20 @@ def score_table(scores: dict[str, Score]) -> Iterator[str]:
     yield from columns(rows)
     for name, score in scores.items():
         yield f"{name}: {score.signature}"
+    ranked = sorted(scores, key=lambda name: scores[name].bits_per_char)
+    for better, worse in pairwise(ranked):
+        yield _comparison(better, worse, scores)
+
+
+def _comparison(better: str, worse: str, scores: dict[str, Score]) -> str:
+    if scores[better].characters != scores[worse].characters:
+        return f"{better} and {worse} were scored on different texts and cannot be compared"
+    difference = compare_scores(scores[better], scores[worse])
+    low, high = difference.interval
+    shown = f"{difference.bits_per_char:.4f} bits per character (paired, 95 %: {low:.4f} to {high:.4f})"
+    if difference.is_distinguishable:
+        return f"{better} is better than {worse} by {shown}"
+    return f"{better} and {worse} are not distinguishable: {shown}"
 
 
 def family_table() -> Iterator[str]:

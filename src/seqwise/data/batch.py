@@ -41,6 +41,8 @@ class Batch:
     targets: dict[str, Tokens]
     starts_anew: Tensor | None = None
     """(B,) bool: rows that do not go on from the state of the batch before; None where that is not asked."""
+    places: Tensor | None = None
+    """(B,) where in the text the first target of each row stands; None where that is not asked."""
 
     def __len__(self) -> int:
         return next(iter(self.inputs.values())).shape[0]
@@ -68,7 +70,8 @@ class Batch:
             }
 
         starts_anew = None if self.starts_anew is None else change(self.starts_anew)
-        return Batch(changed(self.inputs), changed(self.targets), starts_anew)
+        places = None if self.places is None else change(self.places)
+        return Batch(changed(self.inputs), changed(self.targets), starts_anew, places)
 
 
 def pad_rows(rows: Sequence[Sequence[int]], *, device: torch.device | str = "cpu") -> Tokens:

@@ -86,7 +86,7 @@ def score_windows(
             is_new = is_token[:, 1:].copy()
             is_new[some > 0, : context - stride] = False
             batch = replace(batch, targets={"tokens": Tokens(batch.targets["tokens"].ids, torch.from_numpy(is_new))})
-        yield batch
+        yield replace(batch, places=torch.from_numpy(some))
 
 
 def score_streams(store: TokenStore, *, chunk: int, tracks: int) -> Iterator[Batch]:
@@ -99,7 +99,8 @@ def score_streams(store: TokenStore, *, chunk: int, tracks: int) -> Iterator[Bat
         places = starts[:, None] + offset + np.arange(min(chunk, length - offset) + 1)
         is_token = places <= ends[:, None]
         rows = torch.from_numpy(store.ids[np.minimum(places, store.num_tokens)].astype(np.int64))
-        yield next_token_batch(rows, None if is_token.all() else torch.from_numpy(is_token))
+        batch = next_token_batch(rows, None if is_token.all() else torch.from_numpy(is_token))
+        yield replace(batch, places=torch.from_numpy(starts + offset))
 
 
 def _rows(store: TokenStore, starts: np.ndarray, context: int) -> Batch:

@@ -33,18 +33,19 @@ View = Literal["disjoint", "sliding", "carried"]
 CHUNK = 256  # tokens read at once where the state is carried
 TRACKS = 16  # stretches of text that are read side by side where the state is carried
 RESAMPLES = 1000
-MOST_SEGMENTS = 2000  # to resample
+MOST_STRETCHES = 400  # of the text, to resample
+SHORTEST_STRETCH = 100  # characters
 CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
 class Score:
-    """Sums over segments of a text, and what follows from them."""
+    """Sums over stretches of a text, all of the same length, and what follows from them."""
 
     nats: np.ndarray
-    """-log p of each segment's tokens, summed, (segments,)."""
+    """-log p of each stretch's tokens, summed, (stretches,)."""
     counts: np.ndarray
-    """Tokens of each segment, (segments,)."""
+    """Tokens of each stretch, (stretches,)."""
     characters: int
     signature: str
 
@@ -66,7 +67,7 @@ class Score:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Nats per token, 95 %, by resampling whole segments."""
+        """Nats per token, 95 %, by resampling whole stretches of the text."""
         return bootstrap_interval(self.nats, self.counts)
 
     @property
@@ -89,12 +90,33 @@ class Score:
         }
 
 
+@dataclass(frozen=True)
+class Difference:
+    """How much better the first of two scores is than the second, on the same text."""
+
+    bits_per_char: float
+    """Bits per character that the first needs less."""
+    interval: tuple[float, float]
+    """95 %, by resampling the same stretches for both."""
+
+    @property
+    def is_distinguishable(self) -> bool:
+        return not self.interval[0] <= 0 <= self.interval[1]
+
+
+def compare_scores(first: Score, second: Score) -> Difference:
+    """A paired bootstrap: hard passages are hard for both, so the difference is surer than either score."""
+    if first.characters != second.characters or len(first.nats) != len(second.nats):
+        raise ConfigError("two scores can be compared only where they are of the same text.")
+    saved = (second.nats - first.nats) / math.log(2)
+    characters = np.full(len(saved), first.characters / len(saved))
+    return Difference(float(saved.sum() / first.characters), bootstrap_interval(saved, characters))
+
+
 def bootstrap_interval(totals: np.ndarray, counts: np.ndarray, *, seed: int = 0) -> tuple[float, float]:
-    """The middle 95 % of total / count over texts made of as many segments, drawn with replacement."""
-    every = -(-len(totals) // MOST_SEGMENTS)  # neighbours are put together where there are very many
-    totals, counts = (np.add.reduceat(values, np.arange(0, len(values), every)) for values in (totals, counts))
-    num_segments = len(totals)
-    drawn = np.random.default_rng(seed).multinomial(num_segments, np.full(num_segments, 1 / num_segments), RESAMPLES)
+    """The middle 95 % of total / count over texts made of as many stretches, drawn with replacement."""
+    num = len(totals)
+    drawn = np.random.default_rng(seed).multinomial(num, np.full(num, 1 / num), RESAMPLES)
     ratios = (drawn @ totals) / np.maximum(drawn @ counts, 1)
     tail = (1 - CONFIDENCE) / 2
     low, high = np.quantile(ratios, [tail, 1 - tail])
@@ -146,29 +168,36 @@ def evaluate(
         tracks = max(1, min(getattr(model, "score_tracks", TRACKS), store.num_tokens // (4 * CHUNK)))
         how = f"carried:chunk={CHUNK},tracks={tracks}"
         batches = score_streams(store, chunk=CHUNK, tracks=tracks)
-    nats, counts = _segment_sums(model, batches, carried=view == "carried")
+    nats, counts = _stretch_sums(model, batches, store, carried=view == "carried")
     parts = [how, *([about] if about else []), f"bootstrap={RESAMPLES}x{len(nats)}", f"seqwise={__version__}"]
     return Score(nats, counts, store.num_chars, "|".join(parts))
 
 
-def _segment_sums(model: Scores, batches: Iterator[Batch], *, carried: bool) -> tuple[np.ndarray, np.ndarray]:
+def num_stretches(num_chars: int) -> int:
+    """By characters, so that it is the same for every tokenizer: many, but each long enough to stand for itself."""
+    return max(1, min(MOST_STRETCHES, num_chars // SHORTEST_STRETCH))
+
+
+def _stretch_sums(
+    model: Scores, batches: Iterator[Batch], store: TokenStore, *, carried: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Sums of -log p and counts of tokens over equal stretches of the text, whatever the view."""
     was_training = getattr(model, "training", False)
     if was_training:
         model.eval()  # type: ignore[attr-defined]
-    nats, counts, state = [], [], None
+    num = min(num_stretches(store.num_chars), store.num_tokens)
+    nats, counts, state = np.zeros(num), np.zeros(num, dtype=np.int64), None
     device = device_of(model)
     for batch in batches:
         log_probs, after = model.score(batch.to(device), state)  # (B, T)
         state = after if carried else None
-        is_token = batch.targets["tokens"].is_token
-        log_probs = log_probs.double().cpu()
-        if is_token is not None:
-            log_probs = log_probs.masked_fill(~is_token, 0.0)
-        sums = -log_probs.sum(dim=1)
-        number = torch.full_like(sums, batch.targets["tokens"].shape[1]) if is_token is None else is_token.sum(dim=1)
-        nats.append(sums.numpy())
-        counts.append(number.numpy().astype(np.int64))
+        targets = batch.targets["tokens"]
+        is_token = torch.ones_like(targets.ids, dtype=torch.bool) if targets.is_token is None else targets.is_token
+        assert batch.places is not None
+        places = batch.places.unsqueeze(1) + torch.arange(targets.shape[1])  # (B, T)
+        stretch = (places * num // store.num_tokens)[is_token].numpy()
+        nats += np.bincount(stretch, weights=-log_probs.double().cpu()[is_token].numpy(), minlength=num)
+        counts += np.bincount(stretch, minlength=num)
     if was_training:
         model.train()  # type: ignore[attr-defined]
-    all_nats, all_counts = np.concatenate(nats), np.concatenate(counts)
-    return all_nats[all_counts > 0], all_counts[all_counts > 0]
+    return nats, counts
