@@ -21,7 +21,7 @@ from seqwise.models.gpt import GPTConfig, build_gpt
 
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 SIZES = {"4 x 128": (4, 128, 4), "6 x 384": (6, 384, 6)}
-VOCAB, CONTEXT, NEW_TOKENS = 65, 256, 128
+VOCAB, CONTEXT, PROMPT, NEW_TOKENS = 65, 256, 16, 240
 
 
 def main() -> None:
@@ -45,7 +45,7 @@ def main() -> None:
         theirs = GPT2LMHeadModel(config).eval()
         for batch in (1, 32):
             for method in ("greedy", "sample"):
-                prompts = torch.randint(VOCAB, (batch, 8), generator=torch.Generator().manual_seed(1))
+                prompts = torch.randint(VOCAB, (batch, PROMPT), generator=torch.Generator().manual_seed(1))
                 decoding = DecodingConfig(method=method, max_tokens=NEW_TOKENS)
 
                 def ours_rate(model=ours, rows=prompts, decoding=decoding, batch=batch) -> float:
@@ -68,7 +68,7 @@ def main() -> None:
                         use_cache=True,
                     )
                     seconds = time.perf_counter() - began
-                    assert out.shape == (batch, 8 + NEW_TOKENS)
+                    assert out.shape == (batch, PROMPT + NEW_TOKENS)
                     return batch * NEW_TOKENS / seconds
 
                 print(f"{name:>8} {batch:>5} {method:>7} {take_turns(ours_rate, their_rate, repeats)}", flush=True)

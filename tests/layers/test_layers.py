@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from seqwise.layers.attention import CausalSelfAttention, plain_attention
+from seqwise.layers.attention import CausalSelfAttention, attention_of_one, plain_attention
 from seqwise.layers.feed_forward import FeedForward
 from seqwise.layers.heads import NextTokenHead
 from seqwise.layers.lstm import LSTM
@@ -54,6 +54,15 @@ def test_causal_attention_is_softmax_of_scaled_products_over_the_past() -> None:
     assert (weights[..., ~can_attend] == 0).all()
     expected = attention.to_output(values.transpose(1, 2).reshape(2, 6, 12))
     torch.testing.assert_close(attention(x), expected, atol=1e-5, rtol=0)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("used", [1, 4, 9])
+def test_attention_of_one_token_is_plain_attention_over_what_is_used(used: int) -> None:
+    q, keys, values = torch.randn(2, 3, 4), torch.randn(2, 3, 9, 4), torch.randn(2, 3, 9, 4)
+    can_attend = torch.arange(9) < used
+    expected, _ = plain_attention(q.unsqueeze(2), keys, values, can_attend)
+    torch.testing.assert_close(attention_of_one(q, keys, values, used), expected.squeeze(2), atol=1e-6, rtol=0)
 
 
 @torch.no_grad()

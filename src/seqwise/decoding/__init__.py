@@ -9,15 +9,19 @@ The same prompt and seed give the same tokens, alone or in any batch.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import torch
 
 from ..errors import ConfigError
+from ..models import num_parameters
 from ..models.contract import Continues
 from .beam import beam_search
 from .exhaustive import exhaustive_search
 from .sampling import choose_steps, sample
 from .settings import DecodingConfig, Hypothesis
+
+SMALL_STEP = 4_000_000  # products per step; measured on 2 cores
 
 __all__ = ["DecodingConfig", "Hypothesis", "generate", "stream"]
 
@@ -27,7 +31,8 @@ def generate(model: Continues, prompts: Sequence[Sequence[int]], config: Decodin
     """The continuations of each prompt, best first; prompts are ids that begin with the boundary token."""
     _check(model, prompts, config)
     search = {"greedy": sample, "sample": sample, "beam": beam_search, "exhaustive": exhaustive_search}[config.method]
-    return search(model, prompts, config)
+    with few_threads(model, len(prompts) * config.num_results):
+        return search(model, prompts, config)
 
 
 @torch.inference_mode()
@@ -36,10 +41,23 @@ def stream(model: Continues, prompt: Sequence[int], config: DecodingConfig) -> I
     _check(model, [prompt], config)
     if config.method not in ("greedy", "sample"):
         raise ConfigError(f"{config.method} search knows its answer only at the end; stream greedy or sampled text.")
-    for tokens, _ in choose_steps(model, [prompt], config):
-        yield int(tokens[0])
-        if int(tokens[0]) == config.stop:
-            return
+    with few_threads(model, 1):
+        for tokens, _ in choose_steps(model, [prompt], config):
+            yield int(tokens[0])
+            if int(tokens[0]) == config.stop:
+                return
+
+
+@contextmanager
+def few_threads(model: Continues, num_rows: int) -> Iterator[None]:
+    """One thread where a step is so small that threads would wait for each other longer than they work."""
+    before = torch.get_num_threads()
+    if num_parameters(model) * num_rows < SMALL_STEP:
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _check(model: Continues, prompts: Sequence[Sequence[int]], config: DecodingConfig) -> None:

@@ -22,11 +22,11 @@ from typing import Literal, cast
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import layer_norm, linear, scaled_dot_product_attention
+from torch.nn.functional import layer_norm, linear
 
 from ..data.batch import Tokens, pad_rows
 from ..errors import ConfigError
-from ..layers.attention import CausalSelfAttention, LayerCache, Place
+from ..layers.attention import CausalSelfAttention, LayerCache, Place, attention_of_one
 from ..layers.feed_forward import FeedForward
 from ..layers.heads import NextTokenHead
 from ..layers.positions import rotary_table, rotate, sinusoidal_table
@@ -109,8 +109,7 @@ class Block(nn.Module):
             query_key = rotate(query_key, turn)
         keys[:, :, place] = query_key[:, 1]
         values[:, :, place] = v
-        q = query_key[:, 0].unsqueeze(2)  # (B, H, 1, K)
-        y = scaled_dot_product_attention(q, keys[:, :, : place + 1], values[:, :, : place + 1])
+        y = attention_of_one(query_key[:, 0], keys, values, place + 1)
         x = torch.addmm(x, y.view(x.shape), attention.to_output.weight.T)  # (2)
         normed = layer_norm(x, x.shape[1:], self.feed_forward_norm.weight)
         widened = feed_forward.activation(linear(normed, feed_forward.widen.weight))
