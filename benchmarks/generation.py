@@ -21,6 +21,7 @@ from seqwise.models.gpt import GPTConfig, build_gpt
 
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 SIZES = {"4 x 128": (4, 128, 4), "6 x 384": (6, 384, 6)}
+GPT2 = {"positions": "learned", "activation": "gelu", "normalise_queries": False}  # what theirs computes
 VOCAB, CONTEXT, PROMPT, NEW_TOKENS = 65, 256, 16, 240
 
 
@@ -38,7 +39,7 @@ def main() -> None:
     for name, (layers, width, heads) in SIZES.items():
         torch.manual_seed(0)
         ours = build_gpt(
-            GPTConfig(VOCAB, context=CONTEXT, num_layers=layers, model_dim=width, num_heads=heads, positions="learned")
+            GPTConfig(VOCAB, context=CONTEXT, num_layers=layers, model_dim=width, num_heads=heads, **GPT2)
         ).eval()
         config = GPT2Config(vocab_size=VOCAB, n_positions=CONTEXT, n_embd=width, n_layer=layers, n_head=heads)
         config.bos_token_id = config.eos_token_id = config.pad_token_id = None

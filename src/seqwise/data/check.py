@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from ..text import pieces_of
+from ..text import UNKNOWN_WORD, pieces_of
 from .source import TextData
 
 SHORT_LINE = 20  # characters; shorter lines repeat by nature ("ROMEO:")
@@ -39,6 +39,8 @@ class CheckResult:
     rare_characters: int = 0
     """Characters that occur once in the training part."""
     distinct_words: int = 0
+    has_unknown_words: bool = False
+    """Whether rare words of the training part stand there as <unk>."""
     unseen_characters: dict[str, int] = field(default_factory=dict)
     """For each other part: how many of its characters the training part never shows."""
     warnings: list[str] = field(default_factory=list)
@@ -78,6 +80,7 @@ def check_text(data: TextData) -> CheckResult:
     result.distinct_characters = len(characters["train"])
     result.rare_characters = sum(count == 1 for count in characters["train"].values())
     result.distinct_words = len(words)
+    result.has_unknown_words = UNKNOWN_WORD in words
     for part, counts in characters.items():
         if part != "train":
             result.unseen_characters[part] = sum(n for c, n in counts.items() if c not in characters["train"])

@@ -67,10 +67,10 @@ class LayerCache:
 
 
 class CausalSelfAttention(nn.Module):
-    def __init__(self, model_dim: int, num_heads: int, *, dropout: float = 0.0, normalise: bool = False):
+    def __init__(self, model_dim: int, num_heads: int, *, normalise: bool = False):
         super().__init__()
         self.num_heads, self.head_dim = num_heads, model_dim // num_heads
-        self.dropout, self.normalise = dropout, normalise
+        self.normalise = normalise
         self.to_query_key_value = nn.Linear(model_dim, 3 * model_dim, bias=False)
         self.to_output = nn.Linear(model_dim, model_dim, bias=False)
 
@@ -84,9 +84,8 @@ class CausalSelfAttention(nn.Module):
         if turn is not None:
             query_key = rotate(query_key, turn)
         q, k = query_key.transpose(1, 3).unbind(dim=2)  # (B, H, 2, T, K) -> twice (B, H, T, K)
-        dropout = self.dropout if self.training else 0.0
         if cache is None:
-            y = functional.scaled_dot_product_attention(q, k, v, is_causal=True, dropout_p=dropout)
+            y = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
         elif cache.place.first == 0 and T > 1:  # nothing before: the new tokens see only each other
             cache.append(k, v)
             y = functional.scaled_dot_product_attention(q, k, v, is_causal=True)

@@ -18,6 +18,7 @@ from .blocks import pieces_of as pieces_of
 from .blocks import whole_blocks as whole_blocks
 from .bpe import BPETokenizer
 from .characters import CharTokenizer
+from .words import UNKNOWN_WORD as UNKNOWN_WORD
 from .words import WordTokenizer
 
 

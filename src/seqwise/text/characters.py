@@ -7,7 +7,7 @@ bits: an <unk> would hide it.
 
 from __future__ import annotations
 
-from collections import Counter
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -34,13 +34,15 @@ class CharTokenizer:
 
     @classmethod
     def train(cls, blocks: Iterable[str], *, min_count: int = 1) -> CharTokenizer:
-        counts: Counter[str] = Counter()
+        counts = np.zeros(sys.maxunicode + 1, dtype=np.int64)
         for block in blocks:
-            counts.update(block)
-        return cls(["\n", *sorted(c for c, count in counts.items() if c != "\n" and count >= min_count)])
+            in_block = np.bincount(_code_points(block))
+            counts[: len(in_block)] += in_block
+        seen = np.flatnonzero(counts >= max(1, min_count))
+        return cls(["\n", *(chr(code) for code in seen if code != ord("\n"))])
 
     def encode(self, text: str) -> np.ndarray:
-        code_points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+        code_points = _code_points(text)
         ids = self._id_of[np.minimum(code_points, len(self._id_of) - 1)]
         unseen = np.flatnonzero(ids < 0)
         if len(unseen) == 0:
@@ -70,6 +72,10 @@ class CharTokenizer:
     @classmethod
     def from_dict(cls, saved: dict[str, Any]) -> CharTokenizer:
         return cls(saved["characters"])
+
+
+def _code_points(text: str) -> np.ndarray:
+    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
 
 
 def _text(code_points: np.ndarray) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 UNKNOWN, BOUNDARY = 0, 1
+UNKNOWN_WORD = "<unk>"
 PROSE = re.compile(r"<unk>|\w+(?:['’]\w+)*|[^\w\s]|\n")  # a word, a mark, or the end of the line
 TOKENISED = re.compile(r"[^\s]+|\n")
 GLUED_MARK = re.compile(r"\w[.,;:!?](?=\s)")
@@ -29,7 +30,7 @@ class WordTokenizer:
         """`words` in the order of their ids, after <unk> and the boundary."""
         self.words = words
         self.lower_case, self.split_punctuation = lower_case, split_punctuation
-        self.pieces = ["<unk>", "\n", *words]
+        self.pieces = [UNKNOWN_WORD, "\n", *words]
         self.vocab_size = len(self.pieces)
         self._id_of = {piece: index for index, piece in enumerate(self.pieces)}
         self._pattern = PROSE if split_punctuation else TOKENISED
@@ -51,7 +52,7 @@ class WordTokenizer:
                 split_punctuation = len(GLUED_MARK.findall(block)) > 0.02 * max(1, len(block.split()))
             text = block.lower() if lower_case else block
             counts.update((PROSE if split_punctuation else TOKENISED).findall(text))
-        kept = [w for w, count in counts.items() if count >= min_count and w not in ("\n", "<unk>")]
+        kept = [w for w, count in counts.items() if count >= min_count and w not in ("\n", UNKNOWN_WORD)]
         kept.sort(key=lambda word: (-counts[word], word))
         if vocab_size is not None:
             kept = kept[: max(0, vocab_size - 2)]

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import torch
 
 from ..data.batches import Windows
 from ..data.check import CheckResult
@@ -52,7 +51,7 @@ class Estimate:
 
 def estimate(result: CheckResult) -> Estimate:
     train = result.parts["train"]
-    kind, _ = choose_tokenizer(train.characters, "<unk>" if result.distinct_words == 0 else "")
+    kind, _ = choose_tokenizer(train.characters, has_unknown_words=result.has_unknown_words)
     per_token = {"char": 1.0, "word": train.characters / max(1, train.words + train.lines), "bpe": CHARS_PER_BYTE_PAIR}
     vocab_size = {"char": result.distinct_characters + 17, "word": result.distinct_words + 2, "bpe": 4096}[kind]
     tokens = max(2, round(train.characters / per_token[kind]))
@@ -73,7 +72,6 @@ def estimate(result: CheckResult) -> Estimate:
         * (20 * model.body.config.num_layers * model.body.config.model_dim + 3 * vocab_size)
     )
     order = suggest("ngram", facts)[0]["order"]
-    torch.manual_seed(0)
     return Estimate(
         tokenizer={"char": "characters", "word": "words", "bpe": "byte pairs"}[kind],
         tokens=tokens,

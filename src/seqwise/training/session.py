@@ -29,7 +29,7 @@ from ..evaluation.likelihood import Score, evaluate
 from ..models import family
 from ..run import Checkpoint, Run, RunConfig, check_free, load_weights
 from ..settings import DataConfig, TokenizerConfig, TrainingConfig
-from ..text import Tokenizer, train_tokenizer, whole_blocks
+from ..text import UNKNOWN_WORD, Tokenizer, train_tokenizer, whole_blocks
 from .card import write_card
 from .counting import count
 from .given import BUDGETS, absolute, check_given, check_same, given_settings
@@ -336,7 +336,8 @@ def _make_tokenizer(config: TokenizerConfig, data: TextData, tell: Tell) -> Toke
     kind: str = config.kind
     why = "as asked"
     if kind == "auto":
-        kind, why = choose_tokenizer(data.characters["train"], next(iter(train_part.blocks())))
+        beginning = next(iter(train_part.blocks()))
+        kind, why = choose_tokenizer(data.characters["train"], has_unknown_words=UNKNOWN_WORD in beginning)
     options: dict[str, Any] = {"min_count": config.min_count} if config.min_count is not None else {}
     if kind in ("word", "bpe") and config.vocab_size is not None:
         options["vocab_size"] = config.vocab_size

@@ -26,9 +26,9 @@ class Facts:
     """None where the budget is in steps or epochs."""
 
 
-def choose_tokenizer(characters: int, beginning: str) -> tuple[str, str]:
-    """A tokenizer for a text, by its size and how it begins, and the reason."""
-    if "<unk>" in beginning:
+def choose_tokenizer(characters: int, *, has_unknown_words: bool) -> tuple[str, str]:
+    """A tokenizer for a text, by its size and by whether rare words were taken out of it already, and the reason."""
+    if has_unknown_words:
         return "word", "rare words are already <unk>, so this is a text for word models"
     if characters >= BPE_FROM_CHARACTERS:
         return "bpe", f"{characters:,} characters are enough to learn from pieces of words"
