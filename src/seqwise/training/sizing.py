@@ -50,14 +50,15 @@ def _ngram(facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def _lstm(facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
     minutes = facts.minutes or DEFAULT_MINUTES
-    small = {"model_dim": 256, "num_layers": 1, "dropout": 0.0}
-    large = {"model_dim": 512, "num_layers": 2, "dropout": 0.2}
-    model = small if minutes < 4 else large
+    if minutes < 4:
+        model, rate = {"model_dim": 256, "num_layers": 1, "dropout": 0.0}, 1e-2
+    else:
+        model, rate = {"model_dim": 512, "num_layers": 2, "dropout": _dropout(facts, 0.2)}, 4e-3
     training = {
         "batch_size": _rows(facts, 64, 32),
         "context": 64,
         "optimizer": "adamw",
-        "learning_rate": 1e-2 if model is small else 4e-3,
+        "learning_rate": rate,
         "schedule": "linear",
         "warmup_steps": 20,
     }
@@ -66,20 +67,32 @@ def _lstm(facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def _gpt(facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
     minutes = facts.minutes or DEFAULT_MINUTES
-    small = {"num_layers": 3, "model_dim": 96, "num_heads": 3, "feed_forward_dim": 288, "context": 64, "dropout": 0.0}
-    large = {"num_layers": 6, "model_dim": 256, "num_heads": 8, "context": 128, "dropout": 0.1}
-    model = small if minutes < 4 else large
+    if minutes < 1.5:
+        model: dict[str, Any] = {"num_layers": 3, "model_dim": 96, "num_heads": 3, "feed_forward_dim": 288}
+        model |= {"context": 64, "dropout": 0.0}
+    elif minutes < 5:
+        model = {"num_layers": 4, "model_dim": 128, "num_heads": 4, "feed_forward_dim": 384}
+        model |= {"context": 128, "dropout": 0.0}
+    else:
+        model = {"num_layers": 4, "model_dim": 160, "num_heads": 5, "feed_forward_dim": 480}
+        model |= {"context": 128, "dropout": _dropout(facts, 0.05)}
     training = {
-        "batch_size": _rows(facts, 64, 24),
+        "batch_size": _rows(facts, model["context"], 24),
         "context": model["context"],
         "optimizer": "muon",
-        "learning_rate": 6e-3,
+        "learning_rate": 6e-3 if minutes < 5 else 5e-3,
         "matrix_learning_rate": 0.02,
+        "weight_decay": 0.05 if minutes >= 5 else 0.0,
         "schedule": "linear",
-        "warmup_steps": 30,
+        "warmup_steps": 30 if minutes < 5 else 50,
         "clip_norm": 0.0,
     }
     return model, training
+
+
+def _dropout(facts: Facts, wanted: float) -> float:
+    """None where the text is so long that it is hardly read twice."""
+    return wanted if facts.train_tokens < 20_000_000 else 0.0
 
 
 def _rows(facts: Facts, context: int, wanted: int) -> int:
