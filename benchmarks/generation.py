@@ -17,6 +17,7 @@ import torch
 
 from benchmarks.measure import say_load, take_turns
 from seqwise.decoding import DecodingConfig, generate
+from seqwise.models.contract import Interface
 from seqwise.models.gpt import GPTConfig, build_gpt
 
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
@@ -39,7 +40,8 @@ def main() -> None:
     for name, (layers, width, heads) in SIZES.items():
         torch.manual_seed(0)
         ours = build_gpt(
-            GPTConfig(VOCAB, context=CONTEXT, num_layers=layers, model_dim=width, num_heads=heads, **GPT2)
+            GPTConfig(context=CONTEXT, num_layers=layers, model_dim=width, num_heads=heads, **GPT2),
+            Interface(vocab_size=VOCAB),
         ).eval()
         config = GPT2Config(vocab_size=VOCAB, n_positions=CONTEXT, n_embd=width, n_layer=layers, n_head=heads)
         config.bos_token_id = config.eos_token_id = config.pad_token_id = None

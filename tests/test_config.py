@@ -67,7 +67,7 @@ def complaint(**values: Any) -> str:
 
 def test_an_unknown_setting_is_named_with_its_file_and_the_nearest_one() -> None:
     with pytest.raises(ConfigError) as caught:
-        build(GPTConfig, {"vocab_size": 9, "n_head": 5}, section="model", where="gpt.toml")
+        build(GPTConfig, {"n_head": 5}, section="model", where="gpt.toml")
     assert str(caught.value) == 'gpt.toml: unknown setting "model.n_head". Did you mean "model.num_heads"?'
 
 
@@ -161,8 +161,7 @@ def test_every_setting_has_its_sentence(config_class: Any) -> None:
 
 @each_config
 def test_defaults_are_of_the_kind_they_ask_for(config_class: Any) -> None:
-    needed = {"vocab_size": 9} if config_class in MODEL_CONFIGS else {}
-    config = config_class(**needed)
+    config = config_class()
     values = {name: getattr(config, name) for name in settings_of(config_class)}
     assert build(config_class, values, section="any") == config
 
@@ -177,12 +176,12 @@ def saved_and_read(config: Any) -> Any:
     "config",
     [
         *(config_class() for config_class in OWN_CONFIGS),
-        *(config_class(vocab_size=100) for config_class in MODEL_CONFIGS),
+        *(config_class() for config_class in MODEL_CONFIGS),
         DecodingConfig(),
         DataConfig(["a.txt", 'b"c\\d.txt'], "v.txt", "t.txt", "90/10", "ff00", "a: 1,000 characters\nof “text”"),
         TokenizerConfig("word", 5000, 2, True),
         TrainingConfig(minutes=0.1, epochs=2.5, learning_rate=1e-5, weight_decay=1e22, beta1=0.1 + 0.2, patience=3),
-        GPTConfig(vocab_size=7, feed_forward_dim=64, positions="learned", dropout=0.1, tied_embeddings=True),
+        GPTConfig(feed_forward_dim=64, positions="learned", dropout=0.1, tied_embeddings=True),
         SampleConfig(2, names=[]),
     ],
     ids=lambda config: type(config).__name__,
@@ -272,7 +271,7 @@ def test_an_unknown_model_gets_the_nearest_name() -> None:
         (TrainingConfig, {"steps": -1}, "settings: training.steps = -1 should not be negative."),
         (TrainingConfig, {"minutes": 0}, "settings: training.minutes = 0.0 should be above 0."),
         (TrainingConfig, {"beta2": 1.0}, "should lie in [0, 1)."),
-        (GPTConfig, {"vocab_size": 9, "model_dim": 256, "num_heads": 5}, "num_heads=5 does not divide model_dim=256"),
+        (GPTConfig, {"model_dim": 256, "num_heads": 5}, "num_heads=5 does not divide model_dim=256"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(config_class: Any, values: dict[str, Any], sentence: str) -> None:

@@ -32,10 +32,13 @@ from . import __version__
 from .config import build, read_toml, to_toml
 from .errors import CheckpointError, ConfigError, did_you_mean
 from .models import family
+from .models.contract import Interface
 from .settings import DataConfig, TokenizerConfig, TrainingConfig
 from .text import Tokenizer, load_tokenizer, save_tokenizer
 
-RUN_FORMAT = 1
+RUN_FORMAT = 2
+READABLE_FORMATS = (1, 2)
+DROPPED_SETTINGS = {1: ("vocab_size", "boundary")}  # of the section model: the vocabulary knows them
 CHECKPOINTS_KEPT = 2
 CHECKPOINT_FILES = ("weights.safetensors", "optimizer.safetensors", "progress.json")
 HEADER = ("format", "seqwise", "torch", "task", "family")
@@ -69,9 +72,10 @@ class RunConfig:
     @staticmethod
     def read(path: Path) -> RunConfig:
         values = read_toml(path)
-        if values.get("format") != RUN_FORMAT:
+        if values.get("format") not in READABLE_FORMATS:
+            readable = ", ".join(map(str, READABLE_FORMATS))
             raise CheckpointError(
-                f"{path}: format {values.get('format')} is not one this version of seqwise reads ({RUN_FORMAT})."
+                f"{path}: format {values.get('format')} is not one this version of seqwise reads ({readable})."
             )
         try:
             row = family(str(values.get("family", "")))
@@ -88,6 +92,8 @@ class RunConfig:
                 raise ConfigError(f'{path}: unknown section "{name}". {did_you_mean(name, sections)}')
             if name in sections and not isinstance(values[name], dict):
                 raise ConfigError(f"{path}: {name} = {values[name]!r} should be a section: [{name}].")
+        for name in DROPPED_SETTINGS.get(values["format"], ()):
+            values.get("model", {}).pop(name, None)
         built: dict[str, Any] = {
             name: build(kind, values.get(name, {}), section=name, where=str(path)) for name, kind in sections.items()
         }
@@ -152,7 +158,7 @@ class Run:
 
     def build_model(self) -> Any:
         """The model with fresh weights."""
-        return family(self.config.model_name).build(self.config.model)
+        return family(self.config.model_name).build(self.config.model, interface_of(self.tokenizer))
 
     def load_initial_weights(self, model: Any) -> None:
         """Where the run starts from another one, its weights."""
@@ -272,6 +278,10 @@ class Run:
 
     def with_training(self, **changes: Any) -> RunConfig:
         return replace(self.config, training=replace(self.config.training, **changes))
+
+
+def interface_of(tokenizer: Tokenizer) -> Interface:
+    return Interface(vocab_size=tokenizer.vocab_size, boundary=tokenizer.boundary)
 
 
 def check_free(path: Path) -> None:

@@ -12,11 +12,11 @@ from torch import Tensor
 
 from seqwise.data.batch import Batch
 from seqwise.models import MODELS
-from seqwise.models.contract import State
+from seqwise.models.contract import Interface, State
 
 VOCAB = 3
 SETTINGS: dict[str, dict[str, Any]] = {
-    "ngram": {"order": 3, "boundary": 0},
+    "ngram": {"order": 3},
     "lstm": {"model_dim": 8, "num_layers": 2},
     "gpt": {"context": 8, "num_layers": 2, "model_dim": 8, "num_heads": 2},
 }
@@ -68,7 +68,7 @@ def tiny_model(name: str) -> Any:
     if name == "chain":
         return random_chain()
     row = MODELS[name]
-    model = row.build(row.config(vocab_size=VOCAB, **SETTINGS[name]))
+    model = row.build(row.config(**SETTINGS[name]), Interface(vocab_size=VOCAB))
     if row.learns_by == "counting":
         model.fit(np.concatenate([[0], np.random.default_rng(0).choice(VOCAB, size=997, p=[0.5, 0.3, 0.2])]))
         return model

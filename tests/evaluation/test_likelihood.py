@@ -18,11 +18,11 @@ from seqwise.data.store import TokenStore
 from seqwise.errors import ConfigError
 from seqwise.evaluation.likelihood import CHUNK, Score, bootstrap_interval, compare_scores, evaluate
 from seqwise.models import MODELS
-from seqwise.models.contract import State
+from seqwise.models.contract import Interface, State
 
 VOCAB, CONTEXT = 7, 6
 SETTINGS: dict[str, dict[str, Any]] = {
-    "ngram": {"order": 4, "boundary": 0},
+    "ngram": {"order": 4},
     "lstm": {"model_dim": 8, "num_layers": 1},
     "gpt": {"context": CONTEXT, "num_layers": 1, "model_dim": 8, "num_heads": 2},
 }
@@ -31,7 +31,7 @@ each_family = pytest.mark.parametrize("name", list(MODELS))
 
 def tiny_model(name: str, **settings: Any) -> Any:
     row = MODELS[name]
-    model = row.build(row.config(vocab_size=VOCAB, **{**SETTINGS[name], **settings}))
+    model = row.build(row.config(**{**SETTINGS[name], **settings}), Interface(vocab_size=VOCAB))
     if row.learns_by == "counting":
         model.fit(random_store(300, seed=9).ids)
         return model

@@ -20,7 +20,7 @@ from seqwise.data.store import TokenStore
 from seqwise.errors import TrainingError
 from seqwise.evaluation.likelihood import evaluate
 from seqwise.models import MODELS
-from seqwise.models.contract import Loss, State, Term
+from seqwise.models.contract import Interface, Loss, State, Term
 from seqwise.run import Checkpoint
 from seqwise.settings import TrainingConfig
 from seqwise.training.loop import Hooks, evaluation_steps, sample_steps, train
@@ -37,7 +37,7 @@ each_family = pytest.mark.parametrize("name", ["lstm", "gpt"])
 def tiny_model(name: str, *, seed: int = 0, **settings: Any) -> Any:
     torch.manual_seed(seed)
     row = MODELS[name]
-    return row.build(row.config(vocab_size=VOCAB, **{**SETTINGS[name], **settings}))
+    return row.build(row.config(**{**SETTINGS[name], **settings}), Interface(vocab_size=VOCAB))
 
 
 def repetitive_store(num_tokens: int = 700) -> TokenStore:

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from seqwise.models import MODELS
+from seqwise.models.contract import Interface
 from seqwise.settings import TrainingConfig
 from seqwise.training.optimizers import (
     build_optimizers,
@@ -21,13 +22,13 @@ from seqwise.training.optimizers import (
 )
 
 TALL, WIDE, SQUARE = (5, 24, 8), (5, 8, 24), (5, 16, 16)
-SMALL_GPT = {"vocab_size": 7, "context": 4, "num_layers": 2, "model_dim": 8, "num_heads": 2}
+SMALL_GPT = {"context": 4, "num_layers": 2, "model_dim": 8, "num_heads": 2}
 
 
 def small_gpt(**settings: Any) -> nn.Module:
     torch.manual_seed(0)
     row = MODELS["gpt"]
-    model: nn.Module = row.build(row.config(**SMALL_GPT, **settings))
+    model: nn.Module = row.build(row.config(**SMALL_GPT, **settings), Interface(vocab_size=7))
     for parameter in model.parameters():
         nn.init.normal_(parameter, std=0.3)
     return model

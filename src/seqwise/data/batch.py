@@ -1,13 +1,19 @@
-"""Batch: what a model reads and what it should answer, as named fields of a few kinds. Shapes: B batch, T steps."""
+"""Batch: what a model reads and what it should answer, as named fields of a few kinds.
+
+Shapes: B batch, T steps, C columns.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import Tensor
+
+Change = Callable[[Tensor], Tensor]
 
 
 @dataclass(frozen=True)
@@ -23,29 +29,89 @@ class Tokens:
         return self.ids.shape[0], self.ids.shape[1]
 
     @property
+    def is_step(self) -> Tensor | None:
+        """The same as `is_token`, by the name that tokens and values share."""
+        return self.is_token
+
+    @property
     def lengths(self) -> Tensor:
         """Tokens in each row, (B,)."""
-        if self.is_token is None:
-            return torch.full((self.shape[0],), self.shape[1], device=self.ids.device)
-        return self.is_token.sum(dim=1)
+        return _lengths(self.ids, self.is_token)
 
     def count(self) -> int:
         return self.ids.numel() if self.is_token is None else int(self.is_token.sum())
 
+    def map(self, change: Change) -> Tokens:
+        return Tokens(change(self.ids), _map(change, self.is_token))
+
+
+@dataclass(frozen=True)
+class Values:
+    """Numbers at each step, in columns. Padding stands at the end of a row; a number that is missing is zero."""
+
+    values: Tensor  # (B, T, C) float
+    is_observed: Tensor | None = None
+    """(B, T, C) bool, False where a number is missing; None where all are there."""
+    is_step: Tensor | None = None
+    """(B, T) bool, False where a row is padded; None where every place is a step."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.values.shape[0], self.values.shape[1]
+
+    @property
+    def lengths(self) -> Tensor:
+        """Steps in each row, (B,)."""
+        return _lengths(self.values, self.is_step)
+
+    @property
+    def has_any(self) -> Tensor:
+        """(B, T) bool: steps, not padding, at which at least one number is there."""
+        B, T = self.shape
+        there = torch.ones(B, T, dtype=torch.bool, device=self.values.device)
+        if self.is_observed is not None:
+            there = self.is_observed.any(dim=-1)
+        return there if self.is_step is None else there & self.is_step
+
+    def count(self) -> int:
+        """Steps with something to predict."""
+        return int(self.has_any.sum())
+
+    def map(self, change: Change) -> Values:
+        return Values(change(self.values), _map(change, self.is_observed), _map(change, self.is_step))
+
+
+@dataclass(frozen=True)
+class Labels:
+    """One answer for each row: which of the labels it is."""
+
+    ids: Tensor  # (B,) int64
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.ids.shape[0], 1
+
+    def count(self) -> int:
+        return len(self.ids)
+
+    def map(self, change: Change) -> Labels:
+        return Labels(change(self.ids))
+
 
 @dataclass(frozen=True)
 class Batch:
-    """For a language model both have one field, "tokens": the inputs and, one step ahead, the targets."""
+    """Fields by name. A language model reads "tokens" and should answer "tokens", one step ahead."""
 
-    inputs: dict[str, Tokens]
-    targets: dict[str, Tokens]
+    inputs: dict[str, Any]
+    targets: dict[str, Any]
+    """Each a Tokens, Values or Labels; typed loosely, since the name tells which."""
     starts_anew: Tensor | None = None
     """(B,) bool: rows that do not go on from the state of the batch before; None where that is not asked."""
     places: Tensor | None = None
     """(B,) where in the text the first target of each row stands; None where that is not asked."""
 
     def __len__(self) -> int:
-        return next(iter(self.inputs.values())).shape[0]
+        return int(next(iter(self.inputs.values())).shape[0])
 
     def counts(self) -> dict[str, int]:
         """How many targets each field has: what sums of losses are divided by."""
@@ -62,16 +128,19 @@ class Batch:
     def to(self, device: torch.device | str) -> Batch:
         return self._map(lambda tensor: tensor.to(device, non_blocking=True))
 
-    def _map(self, change: Callable[[Tensor], Tensor]) -> Batch:
-        def changed(fields: dict[str, Tokens]) -> dict[str, Tokens]:
-            return {
-                name: Tokens(change(f.ids), None if f.is_token is None else change(f.is_token))
-                for name, f in fields.items()
-            }
+    def _map(self, change: Change) -> Batch:
+        inputs, targets = ({n: f.map(change) for n, f in fields.items()} for fields in (self.inputs, self.targets))
+        return Batch(inputs, targets, _map(change, self.starts_anew), _map(change, self.places))
 
-        starts_anew = None if self.starts_anew is None else change(self.starts_anew)
-        places = None if self.places is None else change(self.places)
-        return Batch(changed(self.inputs), changed(self.targets), starts_anew, places)
+
+def _map(change: Change, tensor: Tensor | None) -> Tensor | None:
+    return None if tensor is None else change(tensor)
+
+
+def _lengths(content: Tensor, is_step: Tensor | None) -> Tensor:
+    if is_step is None:
+        return torch.full((content.shape[0],), content.shape[1], device=content.device)
+    return is_step.sum(dim=1)
 
 
 def pad_rows(rows: Sequence[Sequence[int]], *, device: torch.device | str = "cpu") -> Tokens:
@@ -94,3 +163,12 @@ def next_token_batch(rows: Tensor, is_token: Tensor | None = None) -> Batch:
     """(B, T+1) ids -> inputs (B, T) and the targets one step ahead (B, T)."""
     has_target = None if is_token is None else is_token[:, 1:]
     return Batch({"tokens": Tokens(rows[:, :-1], has_target)}, {"tokens": Tokens(rows[:, 1:], has_target)})
+
+
+def next_value_batch(values: Tensor, is_observed: Tensor | None = None) -> Batch:
+    """(B, T+1, C) numbers, zero where missing -> inputs (B, T, C) and the targets one step ahead (B, T, C).
+
+    A series begins with a step at which nothing is observed, as a text begins with the boundary token.
+    """
+    seen, wanted = (None, None) if is_observed is None else (is_observed[:, :-1], is_observed[:, 1:])
+    return Batch({"values": Values(values[:, :-1], seen)}, {"values": Values(values[:, 1:], wanted)})

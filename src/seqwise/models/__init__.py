@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ..errors import ConfigError, did_you_mean
+from .contract import Interface
 from .gpt import GPTConfig, build_gpt
 from .ngram import Ngram, NgramConfig
 from .recurrent import LSTMConfig, build_lstm
@@ -17,7 +18,7 @@ class Family:
     """A row of MODELS: how to configure and build it, and the words that `seqwise models` prints."""
 
     config: type
-    build: Callable[[Any], Any]
+    build: Callable[[Any, Interface], Any]
     learns_by: Literal["counting", "gradients"]
     year: int
     state: str

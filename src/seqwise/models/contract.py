@@ -12,12 +12,27 @@ Shapes: B batch, T steps, V vocabulary.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 
 from ..data.batch import Batch
+
+
+@dataclass(frozen=True)
+class Interface:
+    """What the data asks of a model: what it reads and what it should answer. It comes with the vocabulary of a run."""
+
+    task: Literal["text", "numbers", "label"] = "text"
+    vocab_size: int = 0
+    """Tokens to read, and to choose the next one from; 0 where numbers are read."""
+    boundary: int = 0
+    """The token that ends a line, and stands before the first."""
+    num_columns: int = 0
+    """Numbers to read at each step; 0 where tokens are read."""
+    num_labels: int = 0
+    """Labels to choose from; 0 where the answer is a number."""
 
 
 @dataclass

@@ -30,14 +30,12 @@ from ..layers.attention import CausalSelfAttention, LayerCache, Place, attention
 from ..layers.feed_forward import FeedForward
 from ..layers.heads import NextTokenHead
 from ..layers.positions import rotary_table, rotate, sinusoidal_table
-from .contract import State
+from .contract import Interface, State
 from .next_token import NextTokenModel
 
 
 @dataclass(frozen=True)
 class GPTConfig:
-    vocab_size: int
-    """Number of tokens, from the tokenizer."""
     context: int = 256
     """Longest sequence the model can attend to, in tokens."""
     num_layers: int = 4
@@ -60,7 +58,7 @@ class GPTConfig:
     """Use the embedding table as output weights as well."""
 
     def __post_init__(self) -> None:
-        for name in ("vocab_size", "num_layers", "model_dim", "num_heads"):
+        for name in ("num_layers", "model_dim", "num_heads"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"model.{name} = {getattr(self, name)} should be at least 1.")
         if self.context < 2:
@@ -120,11 +118,11 @@ class GPTBody(nn.Module):
     turns: Tensor
     position_table: Tensor
 
-    def __init__(self, config: GPTConfig):
+    def __init__(self, config: GPTConfig, vocab_size: int):
         super().__init__()
-        self.config, self.vocab_size, self.context = config, config.vocab_size, config.context
+        self.config, self.vocab_size, self.context = config, vocab_size, config.context
         self.head_dim = config.model_dim // config.num_heads
-        self.embedding = nn.Embedding(config.vocab_size, config.model_dim)
+        self.embedding = nn.Embedding(vocab_size, config.model_dim)
         self.dropout = nn.Dropout(config.dropout)
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.num_layers))
         self.norm = nn.LayerNorm(config.model_dim, bias=False)
@@ -252,9 +250,9 @@ class GPTBody(nn.Module):
         return pad_rows(kept, device=prompt.ids.device)
 
 
-def build_gpt(config: GPTConfig) -> NextTokenModel:
-    body = GPTBody(config)
+def build_gpt(config: GPTConfig, interface: Interface) -> NextTokenModel:
+    body = GPTBody(config, interface.vocab_size)
     head = NextTokenHead(
-        config.model_dim, config.vocab_size, tied_to=body.embedding if config.tied_embeddings else None
+        config.model_dim, interface.vocab_size, tied_to=body.embedding if config.tied_embeddings else None
     )
     return NextTokenModel(body, head)

@@ -29,29 +29,21 @@ from torch import Tensor
 
 from ..data.batch import Batch
 from ..errors import CheckpointError, ConfigError, DataError
-from .contract import State
+from .contract import Interface, State
 
 NOTHING = -1  # in a context: no token there; as a gram: not in the trie
 
 
 @dataclass(frozen=True)
 class NgramConfig:
-    vocab_size: int
-    """Number of tokens, from the tokenizer."""
     order: int = 5
     """n: the next token is predicted from the n-1 before it."""
-    boundary: int = 1
-    """Id of the token that ends a line, from the tokenizer."""
     across_lines: bool = True
     """Whether contexts reach back over the end of a line; else each line is a text of its own."""
 
     def __post_init__(self) -> None:
         if self.order < 1:
             raise ConfigError(f"model.order = {self.order} should be at least 1.")
-        if self.vocab_size < 1:
-            raise ConfigError(f"model.vocab_size = {self.vocab_size} should be at least 1.")
-        if not 0 <= self.boundary < self.vocab_size:
-            raise ConfigError(f"model.boundary = {self.boundary} is not a token of {self.vocab_size}.")
 
 
 @dataclass
@@ -72,8 +64,8 @@ class Ngram:
     score_tracks = 1
     """Reading several stretches side by side gains a count model nothing, and would cut contexts."""
 
-    def __init__(self, config: NgramConfig):
-        self.config, self.vocab_size = config, config.vocab_size
+    def __init__(self, config: NgramConfig, interface: Interface):
+        self.config, self.vocab_size, self.boundary = config, interface.vocab_size, interface.boundary
         self.levels: list[Level] = []
         self.discounts: list[tuple[float, float, float]] = []
 
@@ -85,7 +77,7 @@ class Ngram:
             raise DataError("an n-gram model needs at least one token to count.")
         V, order = self.vocab_size, self.config.order
         ids = np.asarray(ids, dtype=np.int64)
-        words, ends_line = ids[1:], ids[1:] == self.config.boundary  # (N,) what is predicted
+        words, ends_line = ids[1:], ids[1:] == self.boundary  # (N,) what is predicted
         grams: list[_Grams] = []
         previous_gram = np.empty(0, dtype=np.int64)
         # context[i]: the (k-1)-gram that stands before words[i], as a place in its level; for k = 1 the empty one
@@ -118,7 +110,7 @@ class Ngram:
         places = np.arange(1, len(ids)) - (k - 1)  # in ids: where the k-gram begins
         begins = places == 0
         if not self.config.across_lines and k > 1:
-            begins |= (places > 0) & (ids[np.maximum(places, 0)] == self.config.boundary)
+            begins |= (places > 0) & (ids[np.maximum(places, 0)] == self.boundary)
         return begins
 
     def _estimate(self, grams: list[_Grams]) -> None:
@@ -192,7 +184,7 @@ class Ngram:
     @property
     def _resets(self) -> int:
         """The token behind which no context reaches back, or NOTHING."""
-        return NOTHING if self.config.across_lines else self.config.boundary
+        return NOTHING if self.config.across_lines else self.boundary
 
     def _join(self) -> None:
         """All levels end to end, as the compiled loops want them."""

@@ -21,14 +21,12 @@ from ..data.batch import Tokens
 from ..errors import ConfigError
 from ..layers.heads import NextTokenHead
 from ..layers.lstm import LSTM
-from .contract import State
+from .contract import Interface, State
 from .next_token import NextTokenModel
 
 
 @dataclass(frozen=True)
 class LSTMConfig:
-    vocab_size: int
-    """Number of tokens, from the tokenizer."""
     model_dim: int = 256
     """Width of the state h (and of the memory c)."""
     embed_dim: int | None = None
@@ -43,7 +41,7 @@ class LSTMConfig:
     """Bias of the forget gate at the start: above zero, the cell begins by remembering."""
 
     def __post_init__(self) -> None:
-        for name in ("vocab_size", "model_dim", "num_layers"):
+        for name in ("model_dim", "num_layers"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"model.{name} = {getattr(self, name)} should be at least 1.")
         if not 0 <= self.dropout < 1:
@@ -58,11 +56,11 @@ class LSTMBody(nn.Module):
     context = None
     carries_state = True
 
-    def __init__(self, config: LSTMConfig):
+    def __init__(self, config: LSTMConfig, vocab_size: int):
         super().__init__()
-        self.vocab_size = config.vocab_size
+        self.vocab_size = vocab_size
         embed_dim = config.embed_dim or config.model_dim
-        self.embedding = nn.Embedding(config.vocab_size, embed_dim)
+        self.embedding = nn.Embedding(vocab_size, embed_dim)
         # inputs of unit variance; a table that is the output as well is small there, so that logits begin near zero
         self.input_scale = embed_dim**0.5 if config.tied_embeddings else 1.0
         nn.init.normal_(self.embedding.weight, std=1 / self.input_scale)
@@ -86,9 +84,9 @@ class LSTMBody(nn.Module):
         return prompt
 
 
-def build_lstm(config: LSTMConfig) -> NextTokenModel:
-    body = LSTMBody(config)
+def build_lstm(config: LSTMConfig, interface: Interface) -> NextTokenModel:
+    body = LSTMBody(config, interface.vocab_size)
     head = NextTokenHead(
-        config.model_dim, config.vocab_size, tied_to=body.embedding if config.tied_embeddings else None
+        config.model_dim, interface.vocab_size, tied_to=body.embedding if config.tied_embeddings else None
     )
     return NextTokenModel(body, head)

@@ -12,6 +12,7 @@ from ..data.batches import Windows
 from ..data.check import CheckResult
 from ..data.store import TokenStore
 from ..models import family, num_parameters
+from ..models.contract import Interface
 from ..settings import TrainingConfig
 from .session import seconds_per_step
 from .sizing import DEFAULT_MINUTES, Facts, choose_tokenizer, suggest
@@ -55,10 +56,10 @@ def estimate(result: CheckResult) -> Estimate:
     per_token = {"char": 1.0, "word": train.characters / max(1, train.words + train.lines), "bpe": CHARS_PER_BYTE_PAIR}
     vocab_size = {"char": result.distinct_characters + 17, "word": result.distinct_words + 2, "bpe": 4096}[kind]
     tokens = max(2, round(train.characters / per_token[kind]))
-    facts = Facts(tokens, vocab_size, 0, kind, DEFAULT_MINUTES)
+    facts = Facts(tokens, vocab_size, kind, DEFAULT_MINUTES)
     model_settings, training_settings = suggest("gpt", facts)
     row = family("gpt")
-    model = row.build(row.config(vocab_size=vocab_size, **model_settings))
+    model = row.build(row.config(**model_settings), Interface(vocab_size=vocab_size))
     config = TrainingConfig(steps=1, **training_settings)
     few = min(tokens, 64 * config.batch_size * config.context)
     store = TokenStore(np.random.default_rng(0).integers(vocab_size, size=few + 1), few)

@@ -11,7 +11,7 @@ from ..errors import ConfigError, did_you_mean
 from ..run import HEADER, Run
 
 SECTIONS = ("data", "tokenizer", "model", "training")
-FROM_TOKENIZER = ("vocab_size", "boundary")  # of the section model
+FROM_DATA = ("vocab_size", "boundary")  # once settings of the section model
 BUDGETS = ("minutes", "steps", "epochs")
 
 
@@ -40,7 +40,7 @@ def given_settings(
     if config_file is not None:
         for section, values in settings_in(config_file).items():
             if section in given and section != "data":  # the data is named by the command
-                dropped = FROM_TOKENIZER if section == "model" else ()
+                dropped = FROM_DATA if section == "model" else ()
                 given[section].update({name: v for name, v in values.items() if name not in dropped})
     for section, named in options.items():
         chosen = {name: value for name, value in named.items() if value is not None}
@@ -58,8 +58,8 @@ def given_settings(
 
 def check_given(given: dict[str, dict[str, Any]], model_config: type, where: str) -> None:
     """Mistakes that can be told before the data is read."""
-    for name in FROM_TOKENIZER:
-        if name in given["model"] and name in settings_of(model_config):
+    for name in FROM_DATA:
+        if name in given["model"]:
             raise ConfigError(f"{where}: model.{name} comes from the tokenizer; set tokenizer.vocab_size instead.")
     if given["training"].get("steps", 1) == 0 and len(set(BUDGETS) & set(given["training"])) == 1:
         raise ConfigError(f"{where}: training.steps = 0 trains nothing; give at least 1 step.")

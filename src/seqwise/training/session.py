@@ -27,7 +27,7 @@ from ..decoding import DecodingConfig, generate
 from ..errors import CheckpointError, ConfigError
 from ..evaluation.likelihood import Score, evaluate
 from ..models import family
-from ..run import Checkpoint, Run, RunConfig, check_free, load_weights
+from ..run import Checkpoint, Run, RunConfig, check_free, interface_of, load_weights
 from ..settings import DataConfig, TokenizerConfig, TrainingConfig
 from ..text import UNKNOWN_WORD, Tokenizer, train_tokenizer, whole_blocks
 from .card import write_card
@@ -206,16 +206,14 @@ def prepare(
     for part, store in stores.items():
         if store.num_tokens < 2:
             raise ConfigError(f"{data.name}: the {part} part has {store.num_tokens} tokens; give more text.")
-    facts = Facts(
-        stores["train"].num_tokens, made.vocab_size, made.boundary, made.kind, given["training"].get("minutes")
-    )
+    facts = Facts(stores["train"].num_tokens, made.vocab_size, made.kind, given["training"].get("minutes"))
     suggested_model, suggested_training = suggest(model, facts)
     if "context" in given["model"]:
         suggested_training["context"] = given["model"]["context"]
     if base is not None:
         suggested_model = vars(base.config.model)
         suggested_training["context"] = base.config.training.context
-    model_values = {"vocab_size": made.vocab_size, **suggested_model, **given["model"]}
+    model_values = {**suggested_model, **given["model"]}
     model_config: Any = build(row.config, model_values, section="model", where=where)
     training = build(TrainingConfig, {**suggested_training, **given["training"]}, section="training", where=where)
     training = replace(training, threads=training.threads or torch.get_num_threads())
@@ -230,7 +228,7 @@ def prepare(
     if base is not None:
         weights = base.load_model().state_dict()
         try:
-            load_weights(row.build(model_config), weights, base.path)
+            load_weights(row.build(model_config, interface_of(made)), weights, base.path)
         except CheckpointError:
             changed = ", ".join(f"model.{name} = {value}" for name, value in given["model"].items())
             raise ConfigError(f"{start_from} has weights of other shapes than {changed}; drop that setting.") from None

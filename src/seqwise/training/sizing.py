@@ -20,7 +20,6 @@ class Facts:
 
     train_tokens: int
     vocab_size: int
-    boundary: int
     tokenizer: str
     minutes: float | None
     """None where the budget is in steps or epochs."""
@@ -45,7 +44,7 @@ def _ngram(facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
         order = round(min(9, max(3, math.log10(max(10, facts.train_tokens)) + 1)))  # 1 M characters: 7
     else:
         order = 5
-    return {"order": order, "boundary": facts.boundary, "across_lines": facts.tokenizer != "word"}, {}
+    return {"order": order, "across_lines": facts.tokenizer != "word"}, {}
 
 
 def _lstm(facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
