@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from benchmarks import generation, memory, ngram, startup, time_to_quality
+from benchmarks import generation, hmm, memory, ngram, recurrent, startup, time_to_quality
 
-for benchmark in (startup, ngram, generation, time_to_quality, memory):
+for benchmark in (startup, ngram, hmm, recurrent, generation, time_to_quality, memory):
     print(
         f"\n== {benchmark.__name__.removeprefix('benchmarks.')}: {(benchmark.__doc__ or '').splitlines()[0]}",
         flush=True,

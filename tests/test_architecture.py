@@ -21,7 +21,9 @@ STAGES = [
     {"models"},
     {"run"},
     {"decoding", "evaluation"},
+    {"tasks"},
     {"training"},
+    {"interop"},
     {"api"},
     {"cli"},
 ]

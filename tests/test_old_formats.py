@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from seqwise.models import MODELS
+
 FIXTURES = Path(__file__).parent / "fixtures"
 RUNS = sorted(path.parent for path in FIXTURES.glob("format-*/*/config.toml"))
 specification = importlib.util.spec_from_file_location("make_runs", FIXTURES / "make_runs.py")
@@ -23,5 +25,6 @@ def test_an_old_run_loads_and_says_what_it_said(folder: Path) -> None:
     assert make_runs.log_probs(folder) == pytest.approx(expected, abs=1e-5)
 
 
-def test_every_family_has_a_run_of_the_first_format() -> None:
-    assert {"ngram", "lstm", "gpt"} <= {path.name for path in RUNS if path.parent.name == "format-1"}
+def test_every_family_has_a_run_of_the_format_that_brought_it() -> None:
+    assert {path.name for path in RUNS if path.parent.name == "format-1"} == {"ngram", "lstm", "gpt"}
+    assert {path.name for path in RUNS if path.parent.name == "format-2"} == set(MODELS)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import torch
 
-import seqwise.run
+from seqwise.data.vocab import Vocab
 from seqwise.errors import CheckpointError, ConfigError, SeqwiseError
 from seqwise.models.gpt import GPTConfig
 from seqwise.models.recurrent import LSTMConfig
@@ -37,7 +37,7 @@ def small_config(**training: Any) -> RunConfig:
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    return Run.create(tmp_path / "run", small_config(), train_tokenizer("char", ["abc\n"]))
+    return Run.create(tmp_path / "run", small_config(), Vocab(train_tokenizer("char", ["abc\n"])))
 
 
 def checkpoint_at(step: int) -> Checkpoint:
@@ -84,22 +84,22 @@ def test_a_run_folder_appears_whole_or_not_at_all(tmp_path: Path, monkeypatch: p
         assert not (tmp_path / "runs" / "new").exists()
         raise FULL
 
-    monkeypatch.setattr(seqwise.run, "save_tokenizer", full)
+    monkeypatch.setattr(Vocab, "save", full)
     with pytest.raises(CheckpointError, match="new: cannot write: No space left on device"):
-        Run.create(tmp_path / "runs" / "new", small_config(), train_tokenizer("char", ["abc\n"]))
+        Run.create(tmp_path / "runs" / "new", small_config(), Vocab(train_tokenizer("char", ["abc\n"])))
     assert not list(tmp_path.rglob("*new*"))
 
 
 def test_a_folder_that_cannot_be_written_to_is_told_in_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(CheckpointError, match=r"run: cannot write: Not a directory\."):
-        Run.create(tmp_path / "file" / "run", small_config(), train_tokenizer("char", ["abc\n"]))
+        Run.create(tmp_path / "file" / "run", small_config(), Vocab(train_tokenizer("char", ["abc\n"])))
 
 
 def test_a_folder_in_use_is_left_alone(run: Run) -> None:
     before = content_of(run.path)
     with pytest.raises(ConfigError, match=r"run exists already\. Go on with --resume, or choose another --out\."):
-        Run.create(run.path, small_config(seed=9), run.tokenizer)
+        Run.create(run.path, small_config(seed=9), run.vocab)
     assert content_of(run.path) == before
 
 
@@ -208,12 +208,12 @@ def test_a_model_of_other_sizes_is_named(run: Run) -> None:
 
 
 def replace_model_dim(run: Run, model_dim: int) -> Run:
-    return Run(run.path, replace(run.config, model=replace(run.config.model, model_dim=model_dim)), run.tokenizer)
+    return Run(run.path, replace(run.config, model=replace(run.config.model, model_dim=model_dim)), run.vocab)
 
 
 def test_tied_weights_are_saved_and_loaded(tmp_path: Path) -> None:
     config = replace(small_config(), model=LSTMConfig(model_dim=4, tied_embeddings=True))
-    run = Run.create(tmp_path / "run", config, train_tokenizer("char", ["abc\n"]))
+    run = Run.create(tmp_path / "run", config, Vocab(train_tokenizer("char", ["abc\n"])))
     model = run.build_model()
     run.save_model(model)
     loaded = run.load_model()

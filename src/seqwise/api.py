@@ -14,14 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from .config import build
-from .data.source import TextData, open_text, open_whole
-from .data.store import TokenStore, build_store
 from .decoding import DecodingConfig, Hypothesis, generate
-from .errors import DataError
-from .evaluation.likelihood import Score, View, evaluate
+from .errors import ConfigError, DataError
 from .run import Run
+from .tasks import Task, task_named
+from .text import Tokenizer
 from .training.report import Report
-from .training.session import about, prepare, resume
+from .training.session import prepare, resume
 
 
 class TrainedRun:
@@ -30,7 +29,10 @@ class TrainedRun:
     def __init__(self, path: str | Path):
         self.run = Run.open(Path(path))
         self.path = self.run.path
-        self.tokenizer = self.run.tokenizer
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        return self.run.tokenizer
 
     @cached_property
     def model(self) -> Any:
@@ -49,43 +51,45 @@ class TrainedRun:
         """The prompt and its best continuation as text."""
         return prompt + self.tokenizer.decode(self.hypotheses(prompt, **settings)[0].tokens)
 
-    def evaluate(
-        self,
-        data: str | Path | None = None,
-        *,
-        split: str | None = None,
-        view: View | None = None,
-        context: int | None = None,
-        stride: int | None = None,
-    ) -> Score:
-        """How well the model predicts the run's own test part (valid where it has none), or another text."""
-        store, scored = self._store(data, split)
-        return evaluate(self.model, store, view=view, context=context, stride=stride, about=about(self.run, scored))
+    @property
+    def task(self) -> Task:
+        return task_named(self.run.config.task)
 
-    def _store(self, data: str | Path | None, split: str | None) -> tuple[TokenStore, str]:
-        if data is not None:
-            text = open_whole(data) if split is None and Path(data).exists() else open_text(data)
-            part = split or ("test" if "test" in text.parts else "valid" if "valid" in text.parts else "whole")
-            return self._part(text, part), f"{part}:{text.fingerprint[:8]}"
+    def evaluate(self, data: str | Path | None = None, *, split: str | None = None, **options: Any) -> Any:
+        """How well the model does on the run's own test part (valid where it has none), or on other data.
+
+        Options for text: `view` ("disjoint", "sliding", "carried"), `context`, `stride`; for numbers: `horizon`.
+        """
+        options = {name: value for name, value in options.items() if value is not None}
+        for name in set(options) - set(self.task.score_options):
+            known = ", ".join(self.task.score_options) or "none"
+            raise ConfigError(f"{name} says nothing where {self.task.name} is scored; what can be told: {known}.")
+        opened, part = self._open(data, split)
+        store = self.task.store(opened, part, self.run.vocab)
+        scored = f"{part}:{opened.fingerprint[:8]}"
+        return self.task.score(self.model, store, self.run.vocab, self.run.config.data, scored=scored, **options)
+
+    def predict(self, data: str | Path | None = None, *, split: str | None = None, **options: Any) -> Iterator[str]:
+        """Lines of answers: forecasts of what comes after the data, labels, or tags of a text."""
+        opened, part = self._open(data, split)
         config = self.run.config.data
-        text = open_text(
-            config.source if len(config.source) > 1 else config.source[0],
-            valid=config.valid,
-            test=config.test,
-            split=config.split,
-        )
-        if text.fingerprint != config.fingerprint:
-            raise DataError(
-                f"{', '.join(config.source)} has changed since {self.path} was trained, so its {split or 'test'} part "
-                "cannot be scored. Restore it, or name a file: seqwise evaluate RUN FILE."
-            )
-        part = split or ("test" if "test" in text.parts else "valid")
-        return self._part(text, part), f"{part}:{text.fingerprint[:8]}"
+        return self.task.predict(self.model, opened, part, self.run.vocab, config, **options)
 
-    def _part(self, text: TextData, part: str) -> TokenStore:
-        if part not in text.parts:
-            raise DataError(f"{text.name} has no {part} part; it has {', '.join(text.parts)}.")
-        return build_store(text, part, self.tokenizer)
+    def _open(self, data: str | Path | None, split: str | None) -> tuple[Any, str]:
+        config = self.run.config.data
+        if data is not None:
+            opened, part = self.task.open_other(str(data), config, split)
+        else:
+            opened = self.task.open(config)
+            part = split or ("test" if "test" in opened.parts else "valid")
+            if opened.fingerprint != config.fingerprint:
+                raise DataError(
+                    f"{', '.join(config.source)} has changed since {self.path} was trained, so its {part} part "
+                    "cannot be scored. Restore it, or name a file: seqwise evaluate RUN FILE."
+                )
+        if part not in opened.parts:
+            raise DataError(f"{opened.name} has no {part} part; it has {', '.join(opened.parts)}.")
+        return opened, part
 
     def about_prompt(self, prompt: str) -> Iterator[str]:
         """What a user should know about a prompt: characters never seen, more tokens than the model can see."""

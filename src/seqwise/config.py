@@ -59,14 +59,15 @@ def _default(field: dataclasses.Field[Any]) -> Any:
 
 
 def _sentences(config_class: type) -> dict[str, str]:
-    """Docstrings below fields are not kept at run time; the source has them."""
-    tree = ast.parse(textwrap.dedent(inspect.getsource(config_class)))
+    """Docstrings below fields are not kept at run time; the source has them. Those of parents come first."""
     found: dict[str, str] = {}
-    body = typing.cast(ast.ClassDef, tree.body[0]).body
-    for field, below in itertools.pairwise(body):
-        match field, below:
-            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(sentence))):
-                found[name] = " ".join(sentence.split())
+    for parent in (p for p in reversed(config_class.__mro__) if dataclasses.is_dataclass(p)):
+        tree = ast.parse(textwrap.dedent(inspect.getsource(parent)))
+        body = typing.cast(ast.ClassDef, tree.body[0]).body
+        for field, below in itertools.pairwise(body):
+            match field, below:
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(sentence))):
+                    found[name] = " ".join(sentence.split())
     return found
 
 

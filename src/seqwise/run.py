@@ -16,6 +16,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,11 +31,12 @@ from torch import Tensor
 
 from . import __version__
 from .config import build, read_toml, to_toml
+from .data.vocab import Vocab
 from .errors import CheckpointError, ConfigError, did_you_mean
 from .models import family
 from .models.contract import Interface
 from .settings import DataConfig, TokenizerConfig, TrainingConfig
-from .text import Tokenizer, load_tokenizer, save_tokenizer
+from .text import Tokenizer
 
 RUN_FORMAT = 2
 READABLE_FORMATS = (1, 2)
@@ -94,6 +96,8 @@ class RunConfig:
                 raise ConfigError(f"{path}: {name} = {values[name]!r} should be a section: [{name}].")
         for name in DROPPED_SETTINGS.get(values["format"], ()):
             values.get("model", {}).pop(name, None)
+        if values.get("task", "text") not in row.tasks:
+            raise ConfigError(f'{path}: task = "{values["task"]}" is not one that {values["family"]} does.')
         built: dict[str, Any] = {
             name: build(kind, values.get(name, {}), section=name, where=str(path)) for name, kind in sections.items()
         }
@@ -114,17 +118,27 @@ class Checkpoint:
     def step(self) -> int:
         return int(self.progress["step"])
 
+    def copy(self) -> Checkpoint:
+        """One that does not change when training goes on."""
+        weights, optimizer = ({k: v.clone() for k, v in d.items()} for d in (self.weights, self.optimizer))
+        return Checkpoint(weights, optimizer, json.loads(json.dumps(self.progress)))
+
 
 class Run:
     """A run folder: opens it, and writes to it atomically."""
 
-    def __init__(self, path: Path, config: RunConfig, tokenizer: Tokenizer):
-        self.path, self.config, self.tokenizer = path, config, tokenizer
+    def __init__(self, path: Path, config: RunConfig, vocab: Vocab):
+        self.path, self.config, self.vocab = path, config, vocab
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """Of a run on text; others have none."""
+        if self.vocab.tokenizer is None:
+            raise ConfigError(f"{self.path} was trained on {self.config.task}, not on text: it has no tokenizer.")
+        return self.vocab.tokenizer
 
     @staticmethod
-    def create(
-        path: Path, config: RunConfig, tokenizer: Tokenizer, *, initial_weights: dict[str, Tensor] | None = None
-    ) -> Run:
+    def create(path: Path, config: RunConfig, vocab: Vocab, *, initial_weights: dict[str, Tensor] | None = None) -> Run:
         """A new folder with config and vocabulary. The folder appears whole or not at all.
 
         `initial_weights` are what training starts from instead of chance.
@@ -135,7 +149,7 @@ class Run:
             (unfinished / "vocab").mkdir(parents=True)
             try:
                 (unfinished / "config.toml").write_text(config.to_toml(), encoding="utf-8")
-                save_tokenizer(tokenizer, unfinished / "vocab" / "tokenizer.json")
+                vocab.save(unfinished / "vocab")
                 (unfinished / "log.jsonl").touch()
                 if initial_weights is not None:
                     write_tensors(unfinished / "initial.safetensors", initial_weights)
@@ -144,7 +158,7 @@ class Run:
                 unfinished.rename(path)
             finally:
                 shutil.rmtree(unfinished, ignore_errors=True)
-        return Run(path, config, tokenizer)
+        return Run(path, config, vocab)
 
     @staticmethod
     def open(path: Path) -> Run:
@@ -152,13 +166,14 @@ class Run:
         if not (path / "config.toml").exists():
             what = "is not a run folder: it has no config.toml" if path.exists() else "no such run folder"
             raise CheckpointError(f"{path}: {what}. Train one with: seqwise train DATA --out {path}")
-        return Run(path, RunConfig.read(path / "config.toml"), load_tokenizer(path / "vocab" / "tokenizer.json"))
+        config = RunConfig.read(path / "config.toml")
+        return Run(path, config, Vocab.load(path / "vocab", config.task))
 
     # -- the model -----------------------------------------------------------------------------------------------
 
     def build_model(self) -> Any:
         """The model with fresh weights."""
-        return family(self.config.model_name).build(self.config.model, interface_of(self.tokenizer))
+        return family(self.config.model_name).build(self.config.model, interface_of(self.vocab))
 
     def load_initial_weights(self, model: Any) -> None:
         """Where the run starts from another one, its weights."""
@@ -280,8 +295,15 @@ class Run:
         return replace(self.config, training=replace(self.config.training, **changes))
 
 
-def interface_of(tokenizer: Tokenizer) -> Interface:
-    return Interface(vocab_size=tokenizer.vocab_size, boundary=tokenizer.boundary)
+def interface_of(vocab: Vocab) -> Interface:
+    """What a model has to read and to answer, given what the data is made of."""
+    if vocab.scaling is not None:
+        return Interface("numbers", num_columns=len(vocab.scaling.columns))
+    if vocab.labels is not None:
+        tokens, columns = (vocab.input_size, 0) if vocab.inputs_are_tokens else (0, vocab.input_size)
+        return Interface("label", vocab_size=tokens, num_columns=columns, num_labels=len(vocab.labels))
+    assert vocab.tokenizer is not None
+    return Interface("text", vocab_size=vocab.tokenizer.vocab_size, boundary=vocab.tokenizer.boundary)
 
 
 def check_free(path: Path) -> None:
@@ -289,9 +311,23 @@ def check_free(path: Path) -> None:
         raise ConfigError(f"{path} exists already. Go on with --resume, or choose another --out.")
 
 
+RENAMED = (  # patterns of names that weights had before, and have now
+    (r"^body\.layers\.kernel\.weight_ih_l(\d+)$", r"body.stack.layers.\1.cells.0.weights.input"),
+    (r"^body\.layers\.kernel\.weight_hh_l(\d+)$", r"body.stack.layers.\1.cells.0.weights.hidden"),
+    (r"^body\.layers\.kernel\.bias_ih_l(\d+)$", r"body.stack.layers.\1.cells.0.weights.bias_input"),
+    (r"^body\.layers\.kernel\.bias_hh_l(\d+)$", r"body.stack.layers.\1.cells.0.weights.bias_hidden"),
+)
+
+
+def _renamed(name: str) -> str:
+    for before, now in RENAMED:
+        name = re.sub(before, now, name)
+    return name
+
+
 def load_weights(model: Any, weights: dict[str, Tensor], where: Path) -> None:
     try:
-        model.load_state_dict(weights)
+        model.load_state_dict({_renamed(name): tensor for name, tensor in weights.items()})
     except (RuntimeError, KeyError) as error:
         first = str(error).strip().splitlines()[-1].strip()
         raise CheckpointError(f"{where}: the weights do not fit the settings in config.toml ({first}).") from None

@@ -18,6 +18,12 @@ class DataConfig:
     """A file to test on, where one was given."""
     split: str | None = None
     """Shares of a contiguous split in per cent, where the default was not wanted."""
+    columns: list[str] = field(default_factory=list)
+    """Numbers: the columns to read; none named are all that hold numbers."""
+    season: int | None = None
+    """Numbers: steps after which the series resembles itself; found in the training part where not set."""
+    horizon: int | None = None
+    """Numbers: how many steps ahead forecasts are scored; a season, or 24, where not set."""
     fingerprint: str = ""
     """sha256 of the text of all parts."""
     description: str = ""
@@ -46,7 +52,7 @@ class TokenizerConfig:
 
 NOT_NEGATIVE = (
     *("steps", "warmup_steps", "evaluate_every", "valid_tokens", "report_every", "num_samples"),
-    *("seed", "threads", "clip_norm", "weight_decay", "final_rate", "checkpoint_seconds"),
+    *("seed", "threads", "clip_norm", "clip_value", "weight_decay", "final_rate", "checkpoint_seconds", "tolerance"),
 )
 
 
@@ -57,7 +63,7 @@ class TrainingConfig:
     epochs: float | None = None
     """Budget in passes over the training text."""
     steps: int = 0
-    """Updates in all; 0 until the budget is known."""
+    """Updates in all, iterations at most for a family that learns by EM; 0 until the budget is known."""
     batch_size: int = 32
     """Rows per step."""
     context: int = 64
@@ -90,10 +96,16 @@ class TrainingConfig:
     """What the rate is multiplied with on a plateau."""
     clip_norm: float = 1.0
     """Longest gradient; 0 does not clip."""
+    clip_value: float = 0.0
+    """Largest entry of the gradient, cut one by one before its length is; 0 does not clip."""
     evaluate_every: int = 0
     """Steps between validations; 0 chooses about ten in all."""
     valid_tokens: int = 0
     """Tokens of the validation text to use while training; 0 for all, or as many as the budget allows."""
+    restarts: int = 1
+    """EM: how many random starts to try; the best is kept."""
+    tolerance: float = 1e-5
+    """EM: stop when an iteration brings fewer nats per step than this."""
     patience: int | None = None
     """Stop when so many validations in a row bring no improvement."""
     checkpoint_seconds: float = 30.0
@@ -112,7 +124,7 @@ class TrainingConfig:
     """Threads torch used; 0 leaves the choice to torch. Resuming is exact for the same number."""
 
     def __post_init__(self) -> None:
-        for name in ("batch_size", "context", "micro_batches", "sample_tokens"):
+        for name in ("batch_size", "context", "micro_batches", "sample_tokens", "restarts"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"training.{name} = {getattr(self, name)} should be at least 1.")
         for name in NOT_NEGATIVE:

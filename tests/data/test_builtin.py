@@ -16,7 +16,7 @@ def test_a_built_in_corpus_is_a_text_of_some_size(name: str) -> None:
     data = open_text(name)
     assert data.name == name
     assert sum(data.characters.values()) > 100_000
-    assert data.lines > 1000
+    assert data.lines > 1000 or "markov" in name  # a chain is one line
     assert list(data.parts) == ["train", "valid", "test"]
 
 

@@ -17,6 +17,7 @@ from seqwise.models.contract import Interface, State
 VOCAB = 3
 SETTINGS: dict[str, dict[str, Any]] = {
     "ngram": {"order": 3},
+    "conv": {"model_dim": 8, "num_layers": 3},
     "lstm": {"model_dim": 8, "num_layers": 2},
     "gpt": {"context": 8, "num_layers": 2, "model_dim": 8, "num_heads": 2},
 }
@@ -78,7 +79,7 @@ def tiny_model(name: str) -> Any:
     return model.eval()
 
 
-@pytest.fixture(params=["chain", "ngram", "lstm", "gpt"])
+@pytest.fixture(params=["chain", "ngram", "conv", "lstm", "gpt"])
 def model(request: pytest.FixtureRequest) -> Any:
     return tiny_model(request.param)
 

@@ -23,10 +23,11 @@ from seqwise.models.contract import Interface, State
 VOCAB, CONTEXT = 7, 6
 SETTINGS: dict[str, dict[str, Any]] = {
     "ngram": {"order": 4},
+    "conv": {"model_dim": 8, "num_layers": 2},
     "lstm": {"model_dim": 8, "num_layers": 1},
     "gpt": {"context": CONTEXT, "num_layers": 1, "model_dim": 8, "num_heads": 2},
 }
-each_family = pytest.mark.parametrize("name", list(MODELS))
+each_family = pytest.mark.parametrize("name", list(SETTINGS))
 
 
 def tiny_model(name: str, **settings: Any) -> Any:

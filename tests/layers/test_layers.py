@@ -1,4 +1,4 @@
-"""Layers against a reference with the same weights, and against what their equations promise."""
+"""Attention, positions and feed-forward: against plain versions, and against what their equations promise."""
 
 from __future__ import annotations
 
@@ -10,37 +10,7 @@ from torch.nn import functional
 
 from seqwise.layers.attention import CausalSelfAttention, attention_of_one, plain_attention
 from seqwise.layers.feed_forward import FeedForward
-from seqwise.layers.heads import NextTokenHead
-from seqwise.layers.lstm import LSTM
 from seqwise.layers.positions import rotary_table, rotate, sinusoidal_table
-
-
-@torch.no_grad()
-def test_the_lstm_kernel_computes_the_cells_of_the_card() -> None:
-    layers = LSTM(5, 7, num_layers=2)
-    x, state = torch.randn(3, 11, 5), (torch.randn(3, 2, 7), torch.randn(3, 2, 7))
-    fast, fast_state = layers(x, state)
-    plain, plain_state = layers.forward_by_steps(x, state)
-    torch.testing.assert_close(fast, plain, atol=1e-6, rtol=0)
-    torch.testing.assert_close(fast_state, plain_state, atol=1e-6, rtol=0)
-
-
-@torch.no_grad()
-def test_the_lstm_state_of_a_padded_row_is_that_after_its_last_token() -> None:
-    layers = LSTM(4, 6, num_layers=1)
-    x = torch.randn(2, 5, 4)
-    _, (h, c) = layers(x, layers.fresh_state(2), lengths=torch.tensor([5, 2]))
-    _, (h_short, c_short) = layers(x[1:, :2], layers.fresh_state(1))
-    torch.testing.assert_close((h[1:], c[1:]), (h_short, c_short))
-
-
-def test_the_forget_gate_begins_open() -> None:
-    layers = LSTM(4, 6, num_layers=2, forget_bias=1.5)
-    for layer in range(2):
-        bias = getattr(layers.kernel, f"bias_ih_l{layer}") + getattr(layers.kernel, f"bias_hh_l{layer}")
-        i, f, g, o = bias.chunk(4)
-        assert (f == 1.5).all()
-        assert all((gate == 0).all() for gate in (i, g, o))
 
 
 @torch.no_grad()
@@ -54,6 +24,16 @@ def test_causal_attention_is_softmax_of_scaled_products_over_the_past() -> None:
     assert (weights[..., ~can_attend] == 0).all()
     expected = attention.to_output(values.transpose(1, 2).reshape(2, 6, 12))
     torch.testing.assert_close(attention(x), expected, atol=1e-5, rtol=0)
+
+
+@torch.no_grad()
+def test_normalised_queries_and_keys_have_one_length_whatever_their_weights() -> None:
+    attention, x = CausalSelfAttention(12, num_heads=3, normalise=True), torch.randn(2, 6, 12)
+    to_query_key = attention.to_query_key_value.weight[:24]  # values stand behind them
+    to_query_key *= 100  # far above the small number that keeps the division from zero
+    before = attention(x)
+    to_query_key *= 10
+    torch.testing.assert_close(attention(x), before, atol=1e-4, rtol=0)
 
 
 @torch.no_grad()
@@ -96,15 +76,7 @@ def test_feed_forward_is_two_products_around_the_activation(activation: str) -> 
     torch.testing.assert_close(layer(x), bent @ layer.narrow.weight.T)
 
 
-@torch.no_grad()
-def test_the_head_scores_targets_as_its_distribution_says() -> None:
-    head = NextTokenHead(5, 9)
-    hidden, targets = torch.randn(2, 3, 5), torch.randint(9, (2, 3))
-    log_probs = head.log_probs(hidden)
-    torch.testing.assert_close(log_probs.exp().sum(dim=-1), torch.ones(2, 3))
-    torch.testing.assert_close(head.score(hidden, targets), log_probs.gather(-1, targets.unsqueeze(-1)).squeeze(-1))
-
-
-def test_tied_weights_are_one_tensor() -> None:
-    embedding = torch.nn.Embedding(9, 5)
-    assert NextTokenHead(5, 9, tied_to=embedding).output.weight is embedding.weight
+@pytest.mark.parametrize("activation", ["gelu", "squared_relu"])
+def test_feed_forward_has_the_gradient_of_its_formula(activation: str) -> None:
+    layer, x = FeedForward(4, 9, activation).double(), torch.randn(3, 4, dtype=torch.double, requires_grad=True)
+    assert torch.autograd.gradcheck(layer, (x,))

@@ -14,6 +14,7 @@ import torch
 from seqwise.data.batch import next_token_batch, prompt_batch
 from seqwise.data.source import open_text
 from seqwise.data.store import build_store
+from seqwise.data.vocab import Vocab
 from seqwise.errors import ConfigError
 from seqwise.evaluation.likelihood import evaluate
 from seqwise.models.contract import Interface
@@ -148,6 +149,6 @@ def test_penn_treebank_order_5_has_the_published_perplexity(shared_data: Path) -
     data = open_text("ptb")
     tokenizer = train_tokenizer("word", data.parts["train"].blocks())
     assert tokenizer.vocab_size == 10_000
-    model = Ngram(NgramConfig(order=5, across_lines=False), interface_of(tokenizer))
+    model = Ngram(NgramConfig(order=5, across_lines=False), interface_of(Vocab(tokenizer)))
     model.fit(build_store(data, "train", tokenizer).ids)
     assert evaluate(model, build_store(data, "test", tokenizer)).perplexity == pytest.approx(141.2, abs=0.2)

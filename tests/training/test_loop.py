@@ -214,12 +214,46 @@ def test_a_loss_that_is_no_number_stops_training_and_harms_no_weight(name: str, 
     training = train(model, batches_for(name), quiet(checkpoint_seconds=0.0), objective=objective, hooks=hooks)
     with pytest.raises(TrainingError) as caught:
         reports.extend(training)
-    assert f"the loss became {value} at step 4." in str(caught.value)
-    assert "--set training.learning_rate=0.0033" in str(caught.value)
-    assert [r.step for r in reports] == [1, 2, 3]
+    assert f"the loss became {value} at step 4, after 4 returns to a good step with lower rates." in str(caught.value)
+    assert "--set training.learning_rate=0.00021" in str(caught.value)
+    assert [r.step for r in reports] == [1, 2, 3, 3, 3, 3, 3]
+    events = [r.event for r in reports[3:]]
+    assert events[0] == f"the loss became {value} at step 4: back to step 3, with the highest rate lowered to 0.005"
+    assert events[-1] == f"the loss became {value} at step 4: back to step 3, with the highest rate lowered to 0.00063"
     assert all(tensor.isfinite().all() for tensor in model.state_dict().values())
     assert saved[-1].step == 3
     assert all(torch.equal(saved[-1].weights[n], t) for n, t in model.state_dict().items())
+
+
+@each_family
+def test_a_single_bad_step_is_gone_back_from_with_a_lower_rate(name: str) -> None:
+    """Ten steps, a copy at each; the fifth goes wrong once. Training goes on from the fourth at half the rate."""
+    model, calls = tiny_model(name), 0
+
+    def objective(batch: Batch, state: State | None) -> Loss:
+        nonlocal calls
+        calls += 1
+        loss = model.loss(batch, state)
+        if calls != 5:
+            return loss
+        return Loss({"next_token": Term(loss.terms["next_token"].total * math.nan, 1)}, loss.state)
+
+    config = quiet(steps=10, schedule="constant", warmup_steps=0, report_every=1)
+    reports = list(train(model, batches_for(name), config, objective=objective))
+    assert [r.step for r in reports] == [1, 2, 3, 4, 4, 5, 6, 7, 8, 9, 10]
+    assert [r.event is not None for r in reports] == [i == 4 for i in range(11)]
+    assert [r.learning_rate for r in reports] == pytest.approx([0.01] * 5 + [0.005] * 6)
+    assert all(tensor.isfinite().all() for tensor in model.state_dict().values())
+
+
+def test_gradients_are_cut_entry_by_entry() -> None:
+    """With plain steps of rate one and no momentum, no weight moves further than the largest entry allowed."""
+    model = tiny_model("gpt")
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    config = quiet(steps=1, optimizer="sgd", momentum=0.0, learning_rate=1.0, warmup_steps=0, clip_value=1e-4)
+    list(train(model, batches_for("gpt"), replace(config, schedule="constant", clip_norm=0.0)))
+    moved = torch.cat([(tensor - before[name]).abs().flatten() for name, tensor in model.state_dict().items()])
+    assert float(moved.max()) == pytest.approx(1e-4, rel=0.01)
 
 
 def test_a_gradient_that_is_no_number_stops_training_too() -> None:

@@ -25,11 +25,14 @@ from seqwise.training.sizing import Facts, suggest
 TEXT = "the cat sat on the mat.\nthe dog sat on the log.\na cat and a dog sat.\n" * 20
 TINY: dict[str, list[str]] = {
     "ngram": ["model.order=3"],
+    "hmm": ["model.num_states=3"],
+    "conv": ["model.model_dim=8", "model.num_layers=2", "training.context=16", "training.batch_size=4"],
     "lstm": ["model.model_dim=8", "model.dropout=0.2", "training.context=16", "training.batch_size=4"],
     "gpt": ["model.model_dim=8", "model.num_heads=2", "model.num_layers=1", "model.context=16", "model.dropout=0.2"],
 }
 SMALL = ["training.sample_tokens=5", "training.threads=1"]
-each_family = pytest.mark.parametrize("name", list(MODELS))
+each_family = pytest.mark.parametrize("name", list(TINY))
+each_text_family = pytest.mark.parametrize("name", [name for name, row in MODELS.items() if "text" in row.tasks])
 
 
 @pytest.fixture
@@ -97,7 +100,7 @@ def test_the_saved_settings_hold_every_default_with_its_sentence(text: Path, tmp
     assert values["data"]["source"] == [str(text)]
     assert len(values["data"]["fingerprint"]) == 64
     assert "# patience is not set" in saved
-    assert "# Share of values dropped from embeddings, between layers and before the output." in saved
+    assert "# Share of values dropped in training, from embeddings, between layers and before the output." in saved
 
 
 def test_the_kept_model_is_the_one_that_validated_best(text: Path, tmp_path: Path) -> None:
@@ -457,7 +460,7 @@ def test_starting_from_a_run_that_does_not_fit_is_told_before_anything_is_writte
 # -- sizes -----------------------------------------------------------------------------------------------------------
 
 
-@each_family
+@each_text_family
 @pytest.mark.parametrize("minutes", [None, 0.01, 0.5, 2.0, 3.99, 4.0, 30.0, 600.0])
 def test_suggested_sizes_are_valid_for_any_text_and_budget(name: str, minutes: float | None) -> None:
     for train_tokens in (10, 100, 1000, 10**5, 10**7, 10**9):

@@ -67,14 +67,20 @@ def options(
 def train(
     data: Annotated[
         list[str] | None,
-        typer.Argument(help="Text files, a folder, or the name of a data set (see: seqwise data list)."),
+        typer.Argument(help="Text files, a .csv of numbers, a folder, or a data set (see: seqwise data list)."),
     ] = None,
     model: Annotated[str | None, typer.Option(help="The family (see: seqwise models).", show_default="gpt")] = None,
     out: Annotated[Path | None, typer.Option(help="The run folder.", show_default="runs/DATA-MODEL")] = None,
     minutes: Annotated[float | None, typer.Option(help="Budget in minutes.", show_default="2")] = None,
     steps: Annotated[int | None, typer.Option(help="Budget in updates.")] = None,
     epochs: Annotated[float | None, typer.Option(help="Budget in passes over the text.")] = None,
+    task: Annotated[
+        str | None, typer.Option(help="text, numbers or label.", show_default="by the data: .csv are numbers")
+    ] = None,
     tokenizer: Annotated[str | None, typer.Option(help="char, word or bpe.", show_default="by the data")] = None,
+    columns: Annotated[
+        str | None, typer.Option(help="Numbers: columns to read, with commas between.", show_default="all")
+    ] = None,
     valid: Annotated[str | None, typer.Option(help="A file to validate on.")] = None,
     test: Annotated[str | None, typer.Option(help="A file to test on.")] = None,
     split_at: Annotated[str | None, typer.Option(help="Contiguous shares in per cent.", show_default="90/5/5")] = None,
@@ -87,12 +93,13 @@ def train(
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
     start_from: Annotated[Path | None, typer.Option("--from", help="Start from the weights of another run.")] = None,
 ) -> None:
-    """Train a model on your text."""
+    """Train a model on your text, or on columns of numbers."""
     from .training import run_training
 
     overrides = [*(set_ or []), *([f"training.device={device}"] if device else [])]
     budget = {"minutes": minutes, "steps": steps, "epochs": epochs, "seed": seed}
-    options = {"tokenizer": tokenizer, "valid": valid, "test": test, "split": split_at}
+    options: dict[str, Any] = {"tokenizer": tokenizer, "valid": valid, "test": test, "split": split_at}
+    options |= {"task": task, "columns": columns.split(",") if columns else None}
     run_training(
         data=data or [],
         model=model,
@@ -112,9 +119,14 @@ def evaluate(
     view: Annotated[str | None, typer.Option(help="disjoint, sliding or carried.", show_default="by family")] = None,
     context: Annotated[int | None, typer.Option(help="Tokens in a window.", show_default="the model's")] = None,
     stride: Annotated[int | None, typer.Option(help="Slide windows by so many tokens.")] = None,
+    horizon: Annotated[int | None, typer.Option(help="Numbers: steps ahead to forecast.", show_default="24")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Score runs on their test part or on a text: nats, perplexity, bits per character, with interval and signature."""
+    """Score runs on their test part or on other data, with interval and signature.
+
+    Text: nats, perplexity, bits per character. Numbers: log-likelihood, error and coverage of forecasts beside naive
+    ones. Labels: accuracy.
+    """
     from ..api import TrainedRun
 
     folders = [name for name in runs if (Path(name) / "config.toml").exists()]
@@ -124,17 +136,19 @@ def evaluate(
     if view not in (None, "disjoint", "sliding", "carried"):
         raise ConfigError(f'--view "{view}" is not one of disjoint, sliding, carried.')
     data = others[0] if others else None
-    scores = {
-        name: TrainedRun(name).evaluate(data, split=split, view=view, context=context, stride=stride)  # type: ignore[arg-type]
-        for name in folders
-    }
+    trained = {name: TrainedRun(name) for name in folders}
+    tasks = {run.task.name for run in trained.values()}
+    if len(tasks) > 1:
+        raise ConfigError(f"runs on {' and '.join(sorted(tasks))} cannot be compared; evaluate them one by one.")
+    options = {"view": view, "context": context, "stride": stride, "horizon": horizon}
+    scores = {name: run.evaluate(data, split=split, **options) for name, run in trained.items()}
     if as_json:
         found = [{"run": name, **score.to_dict()} for name, score in scores.items()]
         say(json.dumps(found[0] if len(found) == 1 else found))
         return
-    from .tables import score_table
+    from .tables import plain_scores, score_table
 
-    for line in score_table(scores):
+    for line in score_table(scores) if tasks == {"text"} else plain_scores(scores):
         say(line)
 
 
@@ -196,6 +210,39 @@ def generate(
 
 
 @app.command()
+def predict(
+    run: Annotated[str, typer.Argument(help="A run folder.")],
+    data: Annotated[str | None, typer.Argument(help="A file or data set.", show_default="the run's own")] = None,
+    split: Annotated[str | None, typer.Option(help="valid or test.", show_default="test")] = None,
+    horizon: Annotated[int | None, typer.Option(help="Numbers: steps to forecast.", show_default="24")] = None,
+    seed: Annotated[int, typer.Option(help="Of the paths that forecasts are sampled from.")] = 0,
+) -> None:
+    """Let a model answer: forecast what comes after a series, label sequences, tag a text by hidden states."""
+    from ..api import TrainedRun
+
+    for line in TrainedRun(run).predict(data, split=split, horizon=horizon, seed=seed):
+        say(line)
+
+
+@app.command()
+def reproduce(
+    recipe: Annotated[str | None, typer.Argument(help="A recipe's name or file.", show_default="list them")] = None,
+    out: Annotated[Path | None, typer.Option(help="The run folder.", show_default="runs/RECIPE")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="A shortened form, to see that it runs.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Train a recipe, score it, and say whether it reached the published figure."""
+    from .reproducing import list_recipes, run_recipe
+
+    if recipe is None:
+        for line in list_recipes():
+            say(line)
+        return
+    run_recipe(recipe, out=out, quick=quick, should_resume=resume, as_json=as_json)
+
+
+@app.command()
 def models(
     name: Annotated[str | None, typer.Argument(help="A family, to see its settings.")] = None, as_json: AsJson = False
 ) -> None:
@@ -206,7 +253,14 @@ def models(
         from ..models import MODELS
 
         rows = {
-            n: {"year": f.year, "learns_by": f.learns_by, "state": f.state, "fixed": f.fixed} for n, f in MODELS.items()
+            name: {
+                "year": row.year,
+                "learns_by": row.learns_by,
+                "tasks": row.tasks,
+                "state": row.state,
+                "fixed": row.fixed,
+            }
+            for name, row in MODELS.items()
         }
         say(json.dumps(rows))
         return
@@ -230,13 +284,19 @@ def doctor(as_json: AsJson = False) -> None:
 @data_app.command("list")
 def data_list(as_json: AsJson = False) -> None:
     """The built-in corpora and the public data sets."""
-    from ..data.builtin import BUILTIN
+    from ..data.builtin import BUILTIN, EXAMPLE_SETS
+    from ..data.folders import data_folders
     from ..data.public import PUBLIC, find_file
 
     rows = [
-        {"name": name, "title": corpus.title, "licence": "PSF", "at_hand": True, "built_in": True}
+        {"name": name, "title": corpus.title, "licence": corpus.licence, "at_hand": True, "built_in": True}
         for name, corpus in BUILTIN.items()
     ]
+    for name, title in EXAMPLE_SETS.items():
+        is_mnist = name.startswith("mnist")
+        at_hand = not is_mnist or any((folder / "mnist").is_dir() for folder in data_folders())
+        licence = "CC BY-SA 3.0" if is_mnist else "free"
+        rows.append({"name": name, "title": title, "licence": licence, "at_hand": at_hand, "built_in": not is_mnist})
     for name, public in PUBLIC.items():
         at_hand = all(find_file(file) is not None for file in public.files.values())
         row = {"name": name, "title": public.title, "licence": public.licence, "at_hand": at_hand, "built_in": False}
@@ -246,6 +306,8 @@ def data_list(as_json: AsJson = False) -> None:
         return
     for row in rows:
         where = "built in" if row["built_in"] else "at hand" if row["at_hand"] else f"seqwise data get {row['name']}"
+        if str(row["name"]).startswith("mnist") and not row["at_hand"]:
+            where = "put its four files into a folder mnist below SEQWISE_DATA"
         say(f"{row['name']:<18} {row['title']} [{row['licence']}] ({where})")
 
 

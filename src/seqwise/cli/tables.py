@@ -53,6 +53,13 @@ def score_table(scores: dict[str, Score]) -> Iterator[str]:
         yield _comparison(better, worse, scores)
 
 
+def plain_scores(scores: dict[str, Any]) -> Iterator[str]:
+    """Scores that are not of text, run by run."""
+    for name, score in scores.items():
+        yield f"{name}: {score.headline()}"
+        yield f"{name}: {score.signature}"
+
+
 def _comparison(better: str, worse: str, scores: dict[str, Score]) -> str:
     if scores[better].characters != scores[worse].characters:
         return f"{better} and {worse} were scored on different texts and cannot be compared"
@@ -65,9 +72,9 @@ def _comparison(better: str, worse: str, scores: dict[str, Score]) -> str:
 
 
 def family_table() -> Iterator[str]:
-    rows = [["family", "year", "learns by", "its state", "what it brought"]]
+    rows = [["family", "year", "learns by", "does", "its state", "what it brought"]]
     for name, row in MODELS.items():
-        rows.append([name, str(row.year), row.learns_by, row.state, row.fixed])
+        rows.append([name, str(row.year), row.learns_by, " ".join(row.tasks), row.state, row.fixed])
     yield from columns(rows)
     yield ""
     yield "Settings of one: seqwise models gpt"

@@ -47,6 +47,7 @@ def run_training(
             if model is None and config_file is not None:
                 model = settings_in(config_file).get("family")
             model = model or "gpt"
+            options = {**options, "columns": options["columns"] or ()}
             session = prepare(
                 data,
                 model=model,
@@ -58,7 +59,7 @@ def run_training(
                 advance=shown.prepare,
                 **options,
             )
-        with _ctrl_c() as wants_stop:
+        with ctrl_c() as wants_stop:
             for report in session.reports(wants_stop=wants_stop, tell=shown.tell):
                 shown.report(report)
     _conclude(session)
@@ -69,6 +70,7 @@ def _asked(data: list[str], model: str | None, overrides: list[str], options: di
     asked: dict[str, Any] = {f"training.{name}": options[name] for name in ("minutes", "steps", "epochs", "seed")}
     asked |= {"model": model, "tokenizer.kind": options["tokenizer"], "data.split": options["split"]}
     asked |= {f"data.{name}": options[name] and absolute(options[name]) for name in ("valid", "test")}
+    asked |= {"task": options["task"], "data.columns": options["columns"]}
     asked["data.source"] = [absolute(name) for name in data] or None
     asked = {name: value for name, value in asked.items() if value is not None}
     for override in overrides:
@@ -78,7 +80,7 @@ def _asked(data: list[str], model: str | None, overrides: list[str], options: di
 
 
 @contextmanager
-def _ctrl_c() -> Iterator[Any]:
+def ctrl_c() -> Iterator[Any]:
     """The first Ctrl-C asks training to stop after this step, with a checkpoint; a second one ends it at once."""
     asked = False
 
@@ -103,10 +105,6 @@ def _conclude(session: Session) -> None:
         raise typer.Exit(130)
     score = session.score
     assert score is not None
-    low, high = score.bits_interval
-    say(
-        f"{path}: {score.bits_per_char:.4f} bits per character on valid (95 %: {low:.4f} to {high:.4f}), "
-        f"{score.nats_per_token:.4f} nats per token, perplexity {score.perplexity:.2f}"
-    )
+    say(f"{path}: on valid: {score.headline()}")
     say(f"signature: {score.signature}")
-    say(f'next: seqwise generate {path} --prompt "…"')
+    say(f"next: {session.task.next_command(str(path))}")

@@ -1,4 +1,5 @@
-"""Token store -> batches. Each source gives the batch of any step by itself, so a run resumes at the exact place.
+"""Token store or series of numbers -> batches. Each source gives the batch of any step by itself, so that a run
+resumes at the exact place.
 
 Windows    windows in random order, each read from nothing: GPT and all that train in parallel
 Streams    B texts side by side, read chunk by chunk: the state of one chunk starts the next (truncated
@@ -10,24 +11,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Protocol
 
 import numpy as np
 import torch
 
-from .batch import Batch, Tokens, next_token_batch
+from .batch import Batch, Tokens
 from .store import TokenStore
+
+
+class Store(Protocol):
+    """A text as tokens, or a series of numbers: what stands at any places of it."""
+
+    def __len__(self) -> int: ...
+    def batch(self, places: np.ndarray) -> Batch: ...
 
 
 class Windows:
     """Windows of `context` targets that begin `stride` tokens apart, shuffled anew, and shifted, in each epoch."""
 
-    def __init__(self, store: TokenStore, *, context: int, batch_size: int, stride: int | None = None, seed: int = 0):
+    def __init__(self, store: Store, *, context: int, batch_size: int, stride: int | None = None, seed: int = 0):
         self.store, self.seed = store, seed
-        self.context = min(context, store.num_tokens)
+        self.context = min(context, len(store))
         self.stride = min(stride or self.context, self.context)
-        shift_room = min(self.stride, store.num_tokens - self.context + 1)
-        self._num_windows = (store.num_tokens - self.context - (shift_room - 1)) // self.stride + 1
-        self._shift_room = store.num_tokens - self.context - (self._num_windows - 1) * self.stride + 1
+        shift_room = min(self.stride, len(store) - self.context + 1)
+        self._num_windows = (len(store) - self.context - (shift_room - 1)) // self.stride + 1
+        self._shift_room = len(store) - self.context - (self._num_windows - 1) * self.stride + 1
         self.batch_size = min(batch_size, self._num_windows)
         self.steps_per_epoch = self._num_windows // self.batch_size
         self._epoch = -1
@@ -51,10 +60,10 @@ class Streams:
 
     ANEW_EVERY = 16  # chunks; the rows take turns
 
-    def __init__(self, store: TokenStore, *, context: int, batch_size: int, seed: int = 0):
+    def __init__(self, store: Store, *, context: int, batch_size: int, seed: int = 0):
         self.store, self.seed = store, seed
-        self.batch_size = min(batch_size, max(1, store.num_tokens // 2))
-        self._track = store.num_tokens // self.batch_size
+        self.batch_size = min(batch_size, max(1, len(store) // 2))
+        self._track = len(store) // self.batch_size
         self.context = min(context, self._track)
         self.steps_per_epoch = max(1, (self._track - 1) // self.context)
 
@@ -74,14 +83,13 @@ def score_windows(
     """Every token exactly once. With `stride` < context, windows overlap and each scores only what is new in it."""
     stride = stride or context
     starts = [0]
-    while starts[-1] + context < store.num_tokens:
+    while starts[-1] + context < len(store):
         starts.append(starts[-1] + stride)
     for first in range(0, len(starts), batch_size):
         some = np.array(starts[first : first + batch_size])
         places = some[:, None] + np.arange(context + 1)
-        is_token = places <= store.num_tokens  # (B, T+1); the last window may be short
-        rows = torch.from_numpy(store.ids[np.minimum(places, store.num_tokens)].astype(np.int64))
-        batch = next_token_batch(rows, torch.from_numpy(is_token))
+        is_token = places <= len(store)  # (B, T+1); the last window may be short
+        batch = store.batch(np.minimum(places, len(store)), is_token)
         if stride < context:
             is_new = is_token[:, 1:].copy()
             is_new[some > 0, : context - stride] = False
@@ -91,18 +99,16 @@ def score_windows(
 
 def score_streams(store: TokenStore, *, chunk: int, tracks: int) -> Iterator[Batch]:
     """Every token exactly once, in `tracks` stretches read side by side, so that state can be carried along each."""
-    tracks = min(tracks, store.num_tokens)
-    length = -(-store.num_tokens // tracks)
+    tracks = min(tracks, len(store))
+    length = -(-len(store) // tracks)
     starts = np.arange(tracks) * length
-    ends = np.minimum(starts + length, store.num_tokens)
+    ends = np.minimum(starts + length, len(store))
     for offset in range(0, length, chunk):
         places = starts[:, None] + offset + np.arange(min(chunk, length - offset) + 1)
         is_token = places <= ends[:, None]
-        rows = torch.from_numpy(store.ids[np.minimum(places, store.num_tokens)].astype(np.int64))
-        batch = next_token_batch(rows, None if is_token.all() else torch.from_numpy(is_token))
+        batch = store.batch(np.minimum(places, len(store)), None if is_token.all() else is_token)
         yield replace(batch, places=torch.from_numpy(starts + offset))
 
 
-def _rows(store: TokenStore, starts: np.ndarray, context: int) -> Batch:
-    places = starts[:, None] + np.arange(context + 1)  # (B, T+1)
-    return next_token_batch(torch.from_numpy(store.ids[places].astype(np.int64)))
+def _rows(store: Store, starts: np.ndarray, context: int) -> Batch:
+    return store.batch(starts[:, None] + np.arange(context + 1))  # (B, T+1)

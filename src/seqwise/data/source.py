@@ -121,7 +121,7 @@ def joined_text(files: Sequence[Path]) -> Iterator[str]:
 
 
 def _named(name: str) -> tuple[str, dict[str, list[Path]], str | None]:
-    if name in BUILTIN:
+    if name.partition(":")[0] in BUILTIN:
         return name, {"train": [builtin_file(name)]}, None
     if name in PUBLIC:
         return name, {part: [file] for part, file in find_public(name).items()}, PUBLIC[name].split
@@ -158,7 +158,13 @@ def _survey_files(name: str, given: dict[str, list[Path]]) -> TextData:
     return _checked(TextData(name, parts, characters, lines, digest.hexdigest(), "split as given"))
 
 
-def _survey_split(name: str, files: list[Path], split: str) -> TextData:
+def split_edges(total: int, split: str) -> list[int]:
+    """Where the parts of a contiguous split such as "90/5/5" begin and end: [0, ..., total]."""
+    shares = _shares(split)
+    return [0, *(int(total * sum(shares[: i + 1]) / 100 + 1e-9) for i in range(len(shares) - 1)), total]
+
+
+def _shares(split: str) -> list[float]:
     try:
         shares = [float(share) for share in split.split("/")]
     except ValueError:
@@ -167,15 +173,18 @@ def _survey_split(name: str, files: list[Path], split: str) -> TextData:
         raise ConfigError(
             f'--split-at "{split}" should be two or three shares that add up to 100, such as 90/10 or 90/5/5.'
         )
+    return shares
+
+
+def _survey_split(name: str, files: list[Path], split: str) -> TextData:
     digest, total, lines = hashlib.sha256(split.encode()), 0, 0
     for block in joined_text(files):
         digest.update(block.encode())
         total += len(block)
         lines += block.count("\n")
-    edges = [0, *(int(total * sum(shares[: i + 1]) / 100 + 1e-9) for i in range(len(shares) - 1)), total]
-    names = PARTS[: len(shares)]
+    edges = split_edges(total, split)
     parts = {
-        part: TextPart(tuple(files), start, stop) for part, start, stop in zip(names, edges, edges[1:], strict=False)
+        part: TextPart(tuple(files), start, stop) for part, start, stop in zip(PARTS, edges, edges[1:], strict=False)
     }
     characters = {part: p.stop - p.start for part, p in parts.items() if p.stop is not None}
     words = f"split in order {split}"

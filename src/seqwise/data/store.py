@@ -16,9 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import torch
 
 from ..errors import DataError
 from ..text import Tokenizer, whole_blocks
+from .batch import Batch, next_token_batch
 from .folders import cache_folder
 from .source import TextData
 
@@ -29,6 +31,14 @@ STORE_FORMAT = 2
 class TokenStore:
     ids: np.ndarray
     num_chars: int
+
+    def __len__(self) -> int:
+        return self.num_tokens
+
+    def batch(self, places: np.ndarray, is_token: np.ndarray | None = None) -> Batch:
+        """Tokens at `places` (B, T+1) as inputs and, one step ahead, targets."""
+        rows = torch.from_numpy(self.ids[places].astype(np.int64))
+        return next_token_batch(rows, None if is_token is None else torch.from_numpy(is_token))
 
     @property
     def num_tokens(self) -> int:

@@ -77,6 +77,20 @@ class Score:
         low, high = self.interval
         return low * bits, high * bits
 
+    def headline(self) -> str:
+        low, high = self.bits_interval
+        return (
+            f"{self.bits_per_char:.4f} bits per character (95 %: {low:.4f} to {high:.4f}), "
+            f"{self.nats_per_token:.4f} nats per token, perplexity {self.perplexity:.2f}"
+        )
+
+    def rows(self) -> Iterator[tuple[str, str]]:
+        low, high = self.bits_interval
+        yield "bits per character", f"{self.bits_per_char:.4f} (95 %: {low:.4f} to {high:.4f})"
+        yield "nats per token", f"{self.nats_per_token:.4f}"
+        yield "perplexity per token", f"{self.perplexity:.3f}"
+        yield "signature", f"`{self.signature}`"
+
     def to_dict(self) -> dict[str, Any]:
         return {
             "nats_per_token": self.nats_per_token,

@@ -72,6 +72,7 @@ class CausalSelfAttention(nn.Module):
         self.num_heads, self.head_dim = num_heads, model_dim // num_heads
         self.normalise = normalise
         self.to_query_key_value = nn.Linear(model_dim, 3 * model_dim, bias=False)
+        self.stacked = {"to_query_key_value.weight": 3}
         self.to_output = nn.Linear(model_dim, model_dim, bias=False)
 
     def forward(self, x: Tensor, turn: Tensor | None = None, cache: LayerCache | None = None) -> Tensor:

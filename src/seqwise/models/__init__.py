@@ -8,9 +8,13 @@ from typing import Any, Literal
 
 from ..errors import ConfigError, did_you_mean
 from .contract import Interface
+from .conv import ConvConfig, build_conv
 from .gpt import GPTConfig, build_gpt
+from .hmm import HMM, HMMConfig
+from .kalman import Kalman, KalmanConfig
 from .ngram import Ngram, NgramConfig
-from .recurrent import LSTMConfig, build_lstm
+from .recurrent import GRUConfig, LSTMConfig, RNNConfig, build_gru, build_lstm, build_rnn
+from .window import WindowConfig, build_window
 
 
 @dataclass(frozen=True)
@@ -19,15 +23,63 @@ class Family:
 
     config: type
     build: Callable[[Any, Interface], Any]
-    learns_by: Literal["counting", "gradients"]
+    learns_by: Literal["counting", "em", "gradients"]
     year: int
     state: str
     fixed: str
+    tasks: tuple[str, ...] = ("text", "numbers", "label")
 
 
+TEXT, NUMBERS, LABEL = "text", "numbers", "label"
 MODELS = {
     "ngram": Family(
-        NgramConfig, Ngram, "counting", 1948, "the last n-1 tokens", "counting what follows what gives a probability"
+        NgramConfig,
+        Ngram,
+        "counting",
+        1948,
+        "the last n-1 tokens",
+        "counting what follows what gives a probability",
+        tasks=(TEXT,),
+    ),
+    "hmm": Family(
+        HMMConfig,
+        HMM,
+        "em",
+        1966,
+        "the belief over hidden states",
+        "what is seen is explained by something unseen that moves",
+        tasks=(TEXT, NUMBERS),
+    ),
+    "kalman": Family(
+        KalmanConfig,
+        Kalman,
+        "em",
+        1960,
+        "the belief over a hidden point: mean and covariance",
+        "hidden states that are numbers, with exact forecasts",
+        tasks=(NUMBERS,),
+    ),
+    "window": Family(
+        WindowConfig,
+        build_window,
+        "gradients",
+        2003,
+        "the last k-1 embeddings",
+        "words are vectors: what is learned of one serves its neighbours",
+    ),
+    "conv": Family(
+        ConvConfig,
+        build_conv,
+        "gradients",
+        1989,
+        "the last inputs of each layer, in rings",
+        "one kernel for all delays, a reach that doubles with each layer",
+    ),
+    "rnn": Family(
+        RNNConfig, build_rnn, "gradients", 1990, "h, of fixed size", "no limit on how far back an input can be felt"
+    ),
+    "gru": Family(
+        GRUConfig, build_gru, "gradients", 2014, "h, of fixed size", "memory behind two gates instead of three"
     ),
     "lstm": Family(LSTMConfig, build_lstm, "gradients", 1997, "h and c, of fixed size", "gradients survive many steps"),
     "gpt": Family(

@@ -11,13 +11,14 @@ Shapes: B batch, T steps, V vocabulary.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 
-from ..data.batch import Batch
+from ..data.batch import Batch, Tokens, Values, pad_rows
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Interface:
 
 @dataclass
 class State:
-    """What a model remembers of what it has read. `step` may overwrite it; to branch, `select_rows` first."""
+    """What a model remembers. `score` and `step` may overwrite it; to branch, `select_rows` first."""
 
     own: dict[str, Tensor]
     """One row per hypothesis, batch first: this is what search reorders."""
@@ -87,6 +88,29 @@ class Loss:
         return torch.stack([t.weight * t.total / max(1, counts[t.over]) for t in self.terms.values()]).sum()
 
 
+@dataclass(frozen=True)
+class Prediction:
+    """What belongs to each row: its label, its number, or a tag for each of its steps."""
+
+    answers: Tensor
+    """(B,) labels or numbers, (B, T) tags."""
+    log_probs: Tensor | None = None
+    """(B, N) or (B, T, N), nats, where there are N answers to choose from."""
+
+
+class Body(Protocol):
+    """What a neural family is: steps -> hidden states. Heads read the rest off them (layers/heads.py)."""
+
+    context: int | None
+    """The longest stretch it can see, in steps; None where there is no limit."""
+    carries_state: bool
+    """Whether training reads a text chunk by chunk, each starting from the state of the one before."""
+    output_dim: int
+
+    def fresh_state(self, batch_size: int) -> State: ...
+    def encode(self, field: Tokens | Values, state: State | None) -> tuple[Tensor, State | None]: ...
+
+
 @runtime_checkable
 class Scores(Protocol):
     """Every model: how probable is each target?"""
@@ -116,3 +140,35 @@ def device_of(model: object) -> torch.device:
     """Where a model's weights are; count models live on the CPU."""
     parameters = getattr(model, "parameters", None)
     return next(parameters()).device if parameters is not None else torch.device("cpu")
+
+
+KEPT_SHARE = 0.75  # of a context that is full; the rest makes room for what comes
+
+
+def kept_of(context: int) -> int:
+    """How many steps of a full context are kept."""
+    return max(1, math.floor(KEPT_SHARE * context))
+
+
+def crop_tokens(prompt: Tokens, context: int | None) -> Tokens:
+    """Rows that leave no room in the context keep their end."""
+    if context is None or prompt.shape[1] < context:
+        return prompt
+    rows = [row[:n] for row, n in zip(prompt.ids.tolist(), prompt.lengths.tolist(), strict=True)]
+    kept = [row if len(row) < context else row[-kept_of(context) :] for row in rows]
+    return pad_rows(kept, device=prompt.ids.device)
+
+
+def crop_values(prompt: Values, context: int | None) -> Values:
+    """The same for numbers."""
+    if context is None or prompt.shape[1] < context:
+        return prompt
+    lengths = prompt.lengths
+    kept = torch.where(lengths < context, lengths, kept_of(context))  # (B,)
+    steps = torch.arange(int(kept.max()), device=lengths.device)
+    places = (lengths - kept).unsqueeze(1) + steps  # (B, T'); behind the end of a row anything
+    is_step = steps < kept.unsqueeze(1)
+    places = places.clamp(max=prompt.shape[1] - 1)
+    rows = torch.arange(len(lengths), device=lengths.device).unsqueeze(1)
+    cropped = prompt.map(lambda tensor: tensor[rows, places])
+    return Values(cropped.values, cropped.is_observed, None if bool(is_step.all()) else is_step)

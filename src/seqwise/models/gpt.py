@@ -16,7 +16,6 @@ Shapes: B batch, T steps, C context, D model width, H heads, K head width, L lay
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Literal, cast
 
@@ -24,18 +23,17 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import layer_norm, linear
 
-from ..data.batch import Tokens, pad_rows
+from ..data.batch import Tokens, Values
 from ..errors import ConfigError
 from ..layers.attention import CausalSelfAttention, LayerCache, Place, attention_of_one
 from ..layers.feed_forward import FeedForward
-from ..layers.heads import NextTokenHead
 from ..layers.positions import rotary_table, rotate, sinusoidal_table
-from .contract import Interface, State
-from .next_token import NextTokenModel
+from .assemble import NeuralConfig, assemble, embedding_for
+from .contract import Interface, State, kept_of
 
 
 @dataclass(frozen=True)
-class GPTConfig:
+class GPTConfig(NeuralConfig):
     context: int = 256
     """Longest sequence the model can attend to, in tokens."""
     num_layers: int = 4
@@ -52,15 +50,9 @@ class GPTConfig:
     """What bends the feed-forward layer."""
     normalise_queries: bool = True
     """Bring queries and keys to unit length before their product, which bears higher learning rates."""
-    dropout: float = 0.0
-    """Share of values dropped after embeddings, attention and feed-forward in training."""
-    tied_embeddings: bool = False
-    """Use the embedding table as output weights as well."""
 
     def __post_init__(self) -> None:
-        for name in ("num_layers", "model_dim", "num_heads"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"model.{name} = {getattr(self, name)} should be at least 1.")
+        super().__post_init__()
         if self.context < 2:
             raise ConfigError(f"model.context = {self.context} should be at least 2.")
         if self.model_dim % self.num_heads:
@@ -74,8 +66,6 @@ class GPTConfig:
                 f"rotary positions need an even head width; model_dim={self.model_dim} over num_heads={self.num_heads} "
                 f"gives {self.model_dim // self.num_heads}."
             )
-        if not 0 <= self.dropout < 1:
-            raise ConfigError(f"model.dropout = {self.dropout} should lie in [0, 1).")
 
 
 class Block(nn.Module):
@@ -118,11 +108,11 @@ class GPTBody(nn.Module):
     turns: Tensor
     position_table: Tensor
 
-    def __init__(self, config: GPTConfig, vocab_size: int):
+    def __init__(self, config: GPTConfig, interface: Interface):
         super().__init__()
-        self.config, self.vocab_size, self.context = config, vocab_size, config.context
+        self.config, self.context, self.output_dim = config, config.context, config.model_dim
         self.head_dim = config.model_dim // config.num_heads
-        self.embedding = nn.Embedding(vocab_size, config.model_dim)
+        self.embedding = embedding_for(interface, config.model_dim, std=0.02)
         self.dropout = nn.Dropout(config.dropout)
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.num_layers))
         self.norm = nn.LayerNorm(config.model_dim, bias=False)
@@ -136,7 +126,6 @@ class GPTBody(nn.Module):
         self._initialise()
 
     def _initialise(self) -> None:
-        nn.init.normal_(self.embedding.weight, std=0.02)
         for name, parameter in self.blocks.named_parameters():
             if parameter.dim() == 2:
                 nn.init.normal_(parameter, std=parameter.shape[1] ** -0.5)
@@ -144,29 +133,33 @@ class GPTBody(nn.Module):
                 nn.init.zeros_(parameter)
 
     def fresh_state(self, batch_size: int) -> State:
-        config, like = self.config, self.embedding.weight
+        config, like = self.config, self.norm.weight
         shape = (batch_size, config.num_heads, config.context, self.head_dim)  # (B, H, C, K)
         own = {
-            "tokens": torch.zeros(batch_size, config.context, dtype=torch.long, device=like.device),
+            "inputs": like.new_zeros(batch_size, config.context, config.model_dim),
             "length": torch.zeros(batch_size, dtype=torch.long, device=like.device),
         }
         for layer in range(config.num_layers):
             own[f"keys.{layer}"], own[f"values.{layer}"] = like.new_zeros(shape), like.new_zeros(shape)
         return State(own)
 
-    def encode(self, tokens: Tokens, state: State | None = None) -> tuple[Tensor, State | None]:
-        """Hidden states (B, T, D) of the tokens. A state is filled only where one is given: training needs no cache."""
-        B, T = tokens.shape
+    def encode(self, field: Tokens | Values, state: State | None = None) -> tuple[Tensor, State | None]:
+        """Hidden states (B, T, D) of the steps. A state is filled only where one is given: training needs no cache."""
+        T = field.shape[1]
         if self.context < T:
             raise ConfigError(
-                f"{T} tokens are more than the model's context of {self.context}. "
+                f"{T} steps are more than the model's context of {self.context}. "
                 "Use shorter windows, or train with a larger model.context."
             )
+        return self._encode(self.embedding(field), field.lengths if field.is_step is not None else None, state)
+
+    def _encode(self, inputs: Tensor, lengths: Tensor | None, state: State | None) -> tuple[Tensor, State | None]:
+        """The same from embeddings, (B, T, D). `lengths` (B,) where rows are padded."""
+        T = inputs.shape[1]
         place = None if state is None else self._make_room(state, T)
         if state is not None and place is not None and T == 1 and place.first is not None and not self.training:
-            return self._encode_one(tokens.ids[:, 0], state, place.first), state
-        x = self.embedding(tokens.ids)  # (B, T, D)  (1)
-        turn = None
+            return self._encode_one(inputs[:, 0], state, place.first), state
+        x, turn = inputs, None
         if self.config.positions == "rotary":
             turn = self._turn(place, T)
         elif place is None or place.first is not None:
@@ -181,20 +174,19 @@ class GPTBody(nn.Module):
                 cache = LayerCache(state.own[f"keys.{layer}"], state.own[f"values.{layer}"], place)
             x = block(x, turn, cache)
         if state is not None and place is not None:
-            self._remember(state, tokens, place)
+            self._remember(state, inputs, lengths, place)
         return self.norm(x), state
 
-    def _encode_one(self, tokens: Tensor, state: State, place: int) -> Tensor:
-        """`encode` where each row has one new token, all at the same place: (B,) -> (B, 1, D)."""
-        x = self.embedding.weight[tokens]  # (B, D)
-        turn = None
+    def _encode_one(self, inputs: Tensor, state: State, place: int) -> Tensor:
+        """`_encode` where each row has one new step, all at the same place: (B, D) -> (B, 1, D)."""
+        x, turn = inputs, None  # (B, D)
         if self.config.positions == "rotary":
             turn = self.turns[place]  # (K/2,)
         else:
             x = x + self.position_table[place]
         for layer, block in enumerate(self.blocks):
             x = cast(Block, block).step(x, state.own[f"keys.{layer}"], state.own[f"values.{layer}"], place, turn)
-        state.own["tokens"][:, place] = tokens
+        state.own["inputs"][:, place] = inputs
         state.own["length"] = state.own["length"] + 1
         return self.norm(x).unsqueeze(1)
 
@@ -219,40 +211,25 @@ class GPTBody(nn.Module):
             )
         return Place.after(lengths, num_new, state.own["length"].device)
 
-    def _remember(self, state: State, tokens: Tokens, place: Place) -> None:
+    def _remember(self, state: State, inputs: Tensor, lengths: Tensor | None, place: Place) -> None:
+        T = inputs.shape[1]
         if place.first is not None:
-            state.own["tokens"][:, place.first : place.first + tokens.shape[1]] = tokens.ids
+            state.own["inputs"][:, place.first : place.first + T] = inputs
         else:
-            state.own["tokens"].scatter_(1, place.positions, tokens.ids)
-        state.own["length"] = state.own["length"] + (
-            tokens.shape[1] if tokens.is_token is None else tokens.lengths
-        )  # padding is written too, behind the end, and overwritten by what comes next
+            rows = torch.arange(len(inputs), device=inputs.device).unsqueeze(1)
+            state.own["inputs"][rows, place.positions] = inputs
+        # padding is written too, behind the end, and overwritten by what comes next
+        state.own["length"] = state.own["length"] + (T if lengths is None else lengths)
 
     def _forget_oldest(self, state: State) -> None:
         """Rows whose cache is full read their last three quarters anew, from position zero."""
-        keep = self._kept()
         full = (state.own["length"] >= self.context).nonzero().squeeze(1)
-        recent = state.own["tokens"][full, self.context - keep :]
-        _, fresh = self.encode(Tokens(recent), self.fresh_state(len(full)))
+        recent = state.own["inputs"][full, self.context - kept_of(self.context) :]
+        _, fresh = self._encode(recent, None, self.fresh_state(len(full)))
         assert fresh is not None
         for name, tensor in fresh.own.items():
             state.own[name][full] = tensor
 
-    def _kept(self) -> int:
-        return max(1, math.floor(0.75 * self.context))
 
-    def crop(self, prompt: Tokens) -> Tokens:
-        """A row that leaves no room keeps what a full cache would keep."""
-        if prompt.shape[1] < self.context:
-            return prompt
-        rows = [row[:n] for row, n in zip(prompt.ids.tolist(), prompt.lengths.tolist(), strict=True)]
-        kept = [row if len(row) < self.context else row[-self._kept() :] for row in rows]
-        return pad_rows(kept, device=prompt.ids.device)
-
-
-def build_gpt(config: GPTConfig, interface: Interface) -> NextTokenModel:
-    body = GPTBody(config, interface.vocab_size)
-    head = NextTokenHead(
-        config.model_dim, interface.vocab_size, tied_to=body.embedding if config.tied_embeddings else None
-    )
-    return NextTokenModel(body, head)
+def build_gpt(config: GPTConfig, interface: Interface) -> nn.Module:
+    return assemble(GPTBody(config, interface), config, interface)

@@ -1,41 +1,26 @@
 """A body with a head that predicts the next token: the verbs of every neural language model.
 
-A body is `encode(tokens, state) -> hidden (B, T, D), state`, with `fresh_state(B)`, `vocab_size` and, where it can only
-see so far, `context`. Shapes: B batch, T steps, D model width, V vocabulary.
+Shapes: B batch, T steps, D model width, V vocabulary.
 """
 
 from __future__ import annotations
-
-from typing import Protocol
 
 import torch
 from torch import Tensor, nn
 
 from ..data.batch import Batch, Tokens
+from ..layers.adaptive_softmax import AdaptiveSoftmaxHead
 from ..layers.heads import NextTokenHead
-from .contract import Loss, State, Term
-
-
-class Body(Protocol):
-    vocab_size: int
-    context: int | None
-    """The longest stretch it can see, in tokens; None where there is no limit."""
-    carries_state: bool
-    """Whether training reads a text chunk by chunk, each starting from the state of the one before."""
-
-    def fresh_state(self, batch_size: int) -> State: ...
-    def encode(self, tokens: Tokens, state: State | None) -> tuple[Tensor, State | None]: ...
-    def crop(self, prompt: Tokens) -> Tokens: ...
+from .contract import Body, Loss, State, Term, crop_tokens
 
 
 class NextTokenModel(nn.Module):
     body: Body
-    head: NextTokenHead
+    head: NextTokenHead | AdaptiveSoftmaxHead
 
-    def __init__(self, body: nn.Module, head: NextTokenHead):
+    def __init__(self, body: nn.Module, head: NextTokenHead | AdaptiveSoftmaxHead, vocab_size: int):
         super().__init__()
-        self.body, self.head = body, head  # type: ignore[assignment]
-        self.vocab_size = self.body.vocab_size
+        self.body, self.head, self.vocab_size = body, head, vocab_size  # type: ignore[assignment]
         self.context = self.body.context
         self.carries_state = self.body.carries_state
 
@@ -54,7 +39,7 @@ class NextTokenModel(nn.Module):
         return Loss({"next_token": Term(-log_probs.sum(), targets.count())}, state)
 
     def start(self, prompt: Batch) -> tuple[Tensor, State]:
-        tokens = self.body.crop(prompt.inputs["tokens"])
+        tokens = crop_tokens(prompt.inputs["tokens"], self.context)
         hidden, state = self.body.encode(tokens, self.fresh_state(len(prompt)))
         last = hidden[torch.arange(len(prompt), device=hidden.device), tokens.lengths - 1]  # (B, D)
         assert state is not None

@@ -1,26 +1,61 @@
 """n-gram: the next token depends on the last n-1 tokens, and its probability is counted.
 
-Shannon 1948. Smoothing: interpolated modified Kneser-Ney (Kneser & Ney 1995; Chen & Goodman 1998), in which a longer
-context gives away a discount D of each of its counts to the shorter one:
+Shannon 1948. Most grams of a language are never seen in a text of it; how to answer for them is what `smoothing` is.
+Here c(h w) is how often the token w stands behind the context h, c(h .) the sum over all w, h' the context without its
+first token, n_c the number of k-grams seen c times, V the vocabulary. Every smoothing ends in the same form:
 
-    p_k(w | h) = max(c(h w) - D_k(c), 0) / c(h .)  +  backoff(h) * p_{k-1}(w | h without its first token)    (1)
-    backoff(h) = sum over w of D_k(c(h w)) / c(h .)                                                           (2)
-    p_0(w)     = 1 / V                                                                                        (3)
-    D_k(c)     = c - (c + 1) Y n_{c+1} / n_c  for c = 1, 2, 3+,  Y = n_1 / (n_1 + 2 n_2),
-                 n_c: how many k-grams have count c                                                           (4)
+    p(w | h)   = the p of its own equation below where the gram h w is kept, else backoff(h) p(w | h')            (1)
+    p(w | h')  = 1 / V  where h is empty                                                                          (2)
+    backoff(h) = (1 - sum over kept w of p(w | h)) / (1 - sum over kept w of p(w | h'));
+                 1 behind a context that is never continued                                                       (3)
 
-For k < n the count c of a k-gram is the number of distinct tokens that stand before it, plus how often it begins a
-text: "Francisco" is frequent, but follows little else than "San".
+Backing off: a gram that is kept answers alone, and what it leaves over goes to the shorter context by (3).
+
+    maximum_likelihood   p = c(h w) / c(h .), and all that was not seen is impossible                             (4)
+    add_delta            p = (c(h w) + delta) / (c(h .) + delta V)                          (Lidstone 1920)       (5)
+                         The tokens not seen have their deltas together, shared out as the shorter context would.
+    katz                 p = d(c) c(h w) / c(h .),  d(c) = (c*/c - A) / (1 - A)  for c <= 5, else 1,
+                         c* = (c + 1) n_{c+1} / n_c,  A = 6 n_6 / n_1       (Good-Turing; Katz 1987)              (6)
+                         Where no count is discounted, c(h .) counts one more, which is left over; where every token
+                         was seen and nobody needs it, all p are divided by their sum.
+    stupid               S(w | h) = c(h w) / c(h .) where kept, else stupid_factor S(w | h')  (Brants et al. 2007)
+                         S is a score and no probability. We divide by its sum over the vocabulary, Z(h), which changes
+                         no ranking and fits (1): p = S(w | h) / Z(h),  backoff(h) = stupid_factor Z(h') / Z(h)   (7)
+
+Interpolating: a context gives away a discount D of each of its counts, and the shorter context always has its say.
+
+    p          = (c(h w) - D(c)) / c(h .) + backoff(h) p(w | h')                                                  (8)
+    backoff(h) = sum over w of D(c(h w)) / c(h .)                                                                 (9)
+    kneser_ney           D = n_1 / (n_1 + 2 n_2)                            (Kneser & Ney 1995)                  (10)
+    modified_kneser_ney  D(c) = c - (c + 1) Y n_{c+1} / n_c  for c = 1, 2, 3+,
+                         Y = n_1 / (n_1 + 2 n_2)                            (Chen & Goodman 1998)                (11)
+
+In both, for k < n the count c of a k-gram is the number of distinct tokens that stand before it, plus how often it
+begins a text: "Francisco" is frequent, but follows little else than "San".
+
+Leaving grams out, single tokens never. `min_count`: a gram seen fewer times in the text is not kept; c(h .) and n_c
+still count it, so that its whole share is left over to (3), and is a discount D = c in (9). `prune` (Stolcke 1998): a
+gram is not kept if the perplexity of the model on text like its own would rise by a smaller share, exp(loss) - 1:
+
+    loss = p(h) [ p(w | h) (log p(w | h) - log p(w | h') - log b) + r (log backoff(h) - log b) ],
+    r the numerator and l the denominator of (3),  b = (r + p(w | h)) / (l + p(w | h')) the backoff without the gram,
+    p(h) = c(h .) / tokens: of the text, since in (8) short contexts do not have their own frequency             (12)
+
+Then all backoffs follow from (3) once more, and probabilities sum to one as before.
 
 The grams are a trie in sorted arrays. Level k holds all k-grams, sorted by their first k-1 tokens and then by the last:
-the continuations of a context stand next to each other, and are found by binary search.
+the continuations of a context stand next to each other. Where they are few, one looks at each; where they are many,
+an index of (context, token) tells the place.
 
-Shapes: B batch, T steps, n order, V vocabulary, N_k number of k-grams.
+Shapes: B batch, T steps, n order, V vocabulary, N_k number of k-grams, N of all grams.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Literal
 
 import numpy as np
 import torch
@@ -31,7 +66,15 @@ from ..data.batch import Batch
 from ..errors import CheckpointError, ConfigError, DataError
 from .contract import Interface, State
 
-NOTHING = -1  # in a context: no token there; as a gram: not in the trie
+NOTHING = -1  # in a context: no token there; as a gram: the empty one, or none
+KATZ_LIMIT = 5  # higher counts are reliable and not discounted
+TINY = 1e-15  # a sum that is rounded to zero or below
+PART = 1 << 14  # tokens to score that are worth a thread
+FEW = 4  # continuations of a gram that are looked at one by one; where there are more, an index has them
+NO_GRAM, EMPTY = np.uint32(2**32 - 1), np.uint64(2**64 - 1)  # NOTHING, unsigned
+HALF, ONE, MIX = np.uint64(32), np.uint64(1), np.uint64(0x9E3779B97F4A7C15)  # of a key; Knuth's multiplier, 2^64 / phi
+
+Smoothing = Literal["modified_kneser_ney", "kneser_ney", "katz", "stupid", "add_delta", "maximum_likelihood"]
 
 
 @dataclass(frozen=True)
@@ -40,10 +83,34 @@ class NgramConfig:
     """n: the next token is predicted from the n-1 before it."""
     across_lines: bool = True
     """Whether contexts reach back over the end of a line; else each line is a text of its own."""
+    smoothing: Smoothing = "modified_kneser_ney"
+    """How grams that the text does not have get a probability; with maximum_likelihood they get none."""
+    delta: float = 0.1
+    """What add_delta adds to each count."""
+    stupid_factor: float = 0.4
+    """What stupid backoff multiplies with for each token that it drops from the context."""
+    min_count: int = 1
+    """Grams that are seen fewer times are left out; 1 keeps all."""
+    min_count_from: int = 2
+    """Tokens in the shortest grams to which min_count applies."""
+    prune: float = 0.0
+    """Grams whose absence raises the perplexity by a smaller share than this are left out; 0 keeps all."""
 
     def __post_init__(self) -> None:
         if self.order < 1:
             raise ConfigError(f"model.order = {self.order} should be at least 1.")
+        if not self.delta > 0:
+            raise ConfigError(f"model.delta = {self.delta} should be above 0.")
+        if not 0 < self.stupid_factor <= 1:
+            raise ConfigError(f"model.stupid_factor = {self.stupid_factor} should be above 0 and at most 1.")
+        if self.min_count < 1:
+            raise ConfigError(f"model.min_count = {self.min_count} should be at least 1.")
+        if self.min_count_from < 2:
+            raise ConfigError(
+                f"model.min_count_from = {self.min_count_from} should be at least 2: single tokens are always kept."
+            )
+        if not 0 <= self.prune < 1:
+            raise ConfigError(f"model.prune = {self.prune} should be at least 0 and below 1.")
 
 
 @dataclass
@@ -52,8 +119,8 @@ class Level:
 
     words: np.ndarray  # (N_k,) the last token of each gram
     first: np.ndarray  # (N_k + 1,) into the next level
-    log_prob: np.ndarray  # (N_k,) of the last token after the others, interpolated (1)
-    log_backoff: np.ndarray  # (N_k,) of the gram as a context (2)
+    log_prob: np.ndarray  # (N_k,) of the last token after the others, the first case of (1)
+    log_backoff: np.ndarray  # (N_k,) of the gram as a context
 
 
 class Ngram:
@@ -68,6 +135,15 @@ class Ngram:
         self.config, self.vocab_size, self.boundary = config, interface.vocab_size, interface.boundary
         self.levels: list[Level] = []
         self.discounts: list[tuple[float, float, float]] = []
+        """(10) or (11) of each level; zeros where the smoothing is another."""
+
+    @classmethod
+    def from_levels(cls, config: NgramConfig, interface: Interface, levels: list[Level]) -> Ngram:
+        """A model whose probabilities were estimated elsewhere."""
+        model = cls(config, interface)
+        model.levels, model.discounts = levels, [(0.0, 0.0, 0.0)] * len(levels)
+        model._join()
+        return model
 
     # -- learning ------------------------------------------------------------------------------------------------
 
@@ -75,72 +151,137 @@ class Ngram:
         """Count a text: ids (N+1,) with the boundary first. Everything but that first token is predicted."""
         if len(ids) < 2:
             raise DataError("an n-gram model needs at least one token to count.")
-        V, order = self.vocab_size, self.config.order
-        ids = np.asarray(ids, dtype=np.int64)
-        words, ends_line = ids[1:], ids[1:] == self.boundary  # (N,) what is predicted
-        grams: list[_Grams] = []
-        previous_gram = np.empty(0, dtype=np.int64)
-        # context[i]: the (k-1)-gram that stands before words[i], as a place in its level; for k = 1 the empty one
-        context = np.zeros(len(words), dtype=np.int64)
-        for k in range(1, order + 1):
-            gram, level = _count_level(context, words, V, everything=k == 1)
-            if k > 1:
-                level.suffix = previous_gram[level.seen_at]  # the same gram without its first token
-            level.starts_text = gram[(gram != NOTHING) & self._begins_text(ids, k)]
-            grams.append(level)
-            if len(level.words) == 0:  # no text is that long
-                grams.pop()
-                break
-            previous_gram = gram
-            context = self._contexts_after(gram, ids, ends_line, k)
-        self._estimate(grams)
+        levels = self._count(np.asarray(ids, dtype=np.int32))
+        self._estimate(levels)
+        if self.config.prune > 0:
+            self._prune(levels)
+        self._keep(levels)
 
-    def _contexts_after(self, gram: np.ndarray, ids: np.ndarray, ends_line: np.ndarray, k: int) -> np.ndarray:
+    def _count(self, ids: np.ndarray) -> list[_Grams]:
+        """The empty gram, and all grams of 1, 2, ... tokens, up to the order or the longest that the text has."""
+        V, words = self.vocab_size, ids[1:]  # (T,) what is predicted
+        starts = np.zeros(1, dtype=np.int64) if self.config.across_lines else np.flatnonzero(ids == self.boundary)
+        counts = np.bincount(words, minlength=V)
+        empty, single = np.zeros(1, dtype=np.int32), np.zeros(V, dtype=np.int32)
+        levels = [
+            _Grams(0, empty, empty, empty, empty, empty, empty == 0, prob=np.full(1, 1 / V)),  # (2)
+            _Grams(1, single, np.arange(V, dtype=np.int32), counts, single, single, counts > 0),
+        ]
+        by_word = _sort(np.arange(len(words), dtype=np.int32), words, V)
+        gram = words  # (T,) the k-gram that ends at each token, as a place in its level
+        for k in range(2, self.config.order + 1):
+            num_contexts, shorter, context = len(levels[-1].words), gram, self._contexts_after(gram, ids, k - 1)
+            there = by_word[context[by_word] != NOTHING]
+            if len(there) == 0:  # no text is that long
+                break
+            gram, parent, last, counts, seen_at = _count_grams(_sort(there, context, num_contexts), context, words)
+            ends = starts + (k - 2)  # in words: where the k-grams end that begin a text
+            begins = gram[ends[ends < len(words)]]
+            begins = np.bincount(begins[begins != NOTHING], minlength=len(counts)).astype(np.int32)
+            is_kept = counts >= (self.config.min_count if k >= self.config.min_count_from else 1)
+            levels.append(_Grams(num_contexts, parent, last, counts, shorter[seen_at], begins, is_kept))
+        return levels
+
+    def _contexts_after(self, gram: np.ndarray, ids: np.ndarray, k: int) -> np.ndarray:
         """The k-gram that stands before each predicted token: the gram that ended one place to the left."""
-        context = np.full(len(gram), NOTHING, dtype=np.int64)
+        context = np.full(len(gram), NOTHING, dtype=np.int32)
         context[1:] = gram[:-1]
         if k == 1:
             context[0] = ids[0]  # the boundary that stands first; level 1 is indexed by token
         elif not self.config.across_lines:
-            context[1:][ends_line[:-1]] = NOTHING  # behind the end of a line only the boundary itself is context
+            context[1:][ids[1:-1] == self.boundary] = NOTHING  # behind a line's end only the boundary is context
         return context
 
-    def _begins_text(self, ids: np.ndarray, k: int) -> np.ndarray:
-        """(N,) whether the k-gram that ends at each predicted token begins where a text begins."""
-        places = np.arange(1, len(ids)) - (k - 1)  # in ids: where the k-gram begins
-        begins = places == 0
-        if not self.config.across_lines and k > 1:
-            begins |= (places > 0) & (ids[np.maximum(places, 0)] == self.boundary)
-        return begins
-
-    def _estimate(self, grams: list[_Grams]) -> None:
-        V = self.vocab_size
-        self.levels, self.discounts = [], []
-        lower = np.full(1, 1.0 / V)  # (3)
-        for k, level in enumerate(grams, start=1):
-            is_highest = k == len(grams)
-            counts = level.counts
-            if not is_highest:
-                above = grams[k]
-                counts = np.bincount(above.suffix, minlength=len(counts)) + np.bincount(
-                    level.starts_text, minlength=len(counts)
-                )
-            discounts = estimate_discounts(counts)
-            discount = np.array([0.0, *discounts])[np.minimum(counts, 3)]
-            num_contexts = len(grams[k - 2].words) if k > 1 else 1
-            total = np.bincount(level.parent, weights=counts, minlength=num_contexts)
-            given_away = np.bincount(level.parent, weights=discount, minlength=num_contexts)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                backoff = np.where(total > 0, given_away / total, 1.0)  # (2); a context never continued passes all on
-                prob = np.where(total[level.parent] > 0, (counts - discount) / total[level.parent], 0.0)
-            prob = prob + backoff[level.parent] * lower[level.suffix if k > 1 else np.zeros(V, dtype=np.int64)]  # (1)
-            if k > 1:
-                self.levels[-1].log_backoff = np.log(backoff)
-                self.levels[-1].first = np.searchsorted(level.parent, np.arange(num_contexts + 1))
-            end = np.zeros(len(prob) + 1, dtype=np.int64)
-            self.levels.append(Level(level.words, end, np.log(prob), np.zeros(len(prob))))
+    def _estimate(self, levels: list[_Grams]) -> None:
+        """`prob` of every gram, kept or not, and `backoff` of every context, from short to long."""
+        is_modified = self.config.smoothing == "modified_kneser_ney"
+        self.discounts = []
+        scale = np.ones(1)  # Z(h') of (7)
+        for k, (below, level) in enumerate(pairwise(levels), start=1):
+            lower = below.prob[level.suffix]  # p(w | h')
+            if is_modified or self.config.smoothing == "kneser_ney":
+                counts = level.counts
+                if k < len(levels) - 1:
+                    counts = np.bincount(levels[k + 1].suffix, minlength=len(counts)) + level.begins
+                discounts = estimate_discounts(counts) if is_modified else (estimate_discount(counts),) * 3
+                level.prob, below.backoff = _interpolate(level, lower, counts, discounts)
+            else:
+                discounts = 0.0, 0.0, 0.0
+                share, rest = self._shares(level)
+                left = 1 - level.sums(lower * level.is_kept)  # the denominator of (3)
+                if self.config.smoothing == "stupid":
+                    shorter = self.config.stupid_factor * scale[below.suffix]
+                    scale = (1 - rest) + shorter * left
+                    share, below.backoff = share / scale[level.parent], shorter / scale  # (7)
+                else:
+                    below.backoff = rest / np.maximum(left, TINY)  # (3)
+                level.prob = np.where(level.is_kept, share, below.backoff[level.parent] * lower)  # (1)
             self.discounts.append(discounts)
-            lower = prob
+        levels[-1].backoff = np.ones(len(levels[-1].words))
+
+    def _shares(self, level: _Grams) -> tuple[np.ndarray, np.ndarray]:
+        """p of each kept gram, and what each context leaves over: the numerator of (3)."""
+        V, counts, kept = self.vocab_size, level.counts, level.is_kept
+        total, num_kept, rest = level.sums(counts), level.sums(kept), level.sums(counts * ~kept)
+        if self.config.smoothing == "add_delta":  # (5)
+            given = counts + self.config.delta
+            total, rest = total + self.config.delta * V, rest + self.config.delta * (V - num_kept)
+        elif self.config.smoothing == "katz":  # (6)
+            given = np.array([1.0, *estimate_ratios(counts), 1.0])[np.minimum(counts, KATZ_LIMIT + 1)] * counts
+            rest += level.sums((counts - given) * kept)
+            is_all_seen = num_kept == V  # nobody is there to leave anything to
+            total -= rest * is_all_seen
+            rest *= ~is_all_seen
+            is_all_given = (rest == 0) & ~is_all_seen
+            total, rest = total + is_all_given, rest + is_all_given
+        else:  # (4)
+            given = counts
+        return _divide(given, total[level.parent], otherwise=0.0), _divide(rest, total, otherwise=1.0)
+
+    def _prune(self, levels: list[_Grams]) -> None:
+        """Leave grams out by (12), from long to short: a gram stays while a longer one that begins with it does."""
+        num_tokens, rests = levels[1].counts.sum(), {}
+        is_prefix = np.zeros(len(levels[-1].words), dtype=bool)
+        for k in range(len(levels) - 1, 1, -1):
+            below, level = levels[k - 1], levels[k]
+            lower, p = below.prob[level.suffix], level.prob
+            left = np.maximum(1 - level.sums(lower * level.is_kept), 0.0)
+            rest = below.backoff * left
+            r, without = rest[level.parent], (rest[level.parent] + p) / (left[level.parent] + lower)
+            with np.errstate(divide="ignore", invalid="ignore"):  # of grams that are not kept
+                loss = p * np.log(p / (lower * without))
+                loss += np.where(r > 0, r * np.log(below.backoff[level.parent] / without), 0.0)
+            loss *= level.sums(level.counts)[level.parent] / num_tokens  # (12)
+            is_dropped = level.is_kept & ~is_prefix & (np.expm1(loss) < self.config.prune)
+            level.is_kept = level.is_kept & ~is_dropped
+            rests[k] = rest + level.sums(p * is_dropped)
+            is_prefix = np.bincount(level.parent[level.is_kept], minlength=len(below.words)) > 0
+        for k in range(2, len(levels)):
+            below, level = levels[k - 1], levels[k]
+            lower = below.prob[level.suffix]
+            left = np.maximum(1 - level.sums(lower * level.is_kept), TINY)
+            below.backoff = np.where(level.sums(level.is_kept) > 0, rests[k] / left, 1.0)  # (3)
+            level.prob = np.where(level.is_kept, level.prob, below.backoff[level.parent] * lower)  # (1)
+
+    def _keep(self, levels: list[_Grams]) -> None:
+        """The kept grams of each level, as a trie. What is done is freed: `levels` is empty afterwards."""
+        self.levels = []
+        place = np.zeros(1, dtype=np.int64)  # of each gram of the level below, among those kept
+        levels[1].is_kept[:] = True
+        del levels[0]
+        while levels and levels[0].is_kept.any():
+            level = levels.pop(0)
+            kept = np.flatnonzero(level.is_kept)
+            if self.levels:
+                before = self.levels[-1]
+                edges = np.searchsorted(place[level.parent[kept]], np.arange(len(before.words) + 1))
+                before.first = edges.astype(np.int32)
+            with np.errstate(divide="ignore"):
+                log_prob, log_backoff = np.log(level.prob[kept]), np.log(level.backoff[kept])
+            self.levels.append(Level(level.words[kept], np.zeros(len(kept) + 1, dtype=np.int32), log_prob, log_backoff))
+            place = np.cumsum(level.is_kept) - 1
+        levels.clear()
+        self.discounts = self.discounts[: len(self.levels)]
         self._join()
 
     # -- the verbs -----------------------------------------------------------------------------------------------
@@ -152,9 +293,23 @@ class Ngram:
         inputs, targets = batch.inputs["tokens"], batch.targets["tokens"]
         before = (state or self.fresh_state(len(batch))).own["context"]
         text = torch.cat([before, inputs.ids.cpu()], dim=1).numpy()  # (B, n-1+T)
-        wanted = targets.ids.cpu().numpy()
-        log_probs = _score(text, wanted, *self._arrays, self._resets)
+        log_probs = self._score_text(text, targets.ids.cpu().numpy())
         return torch.from_numpy(log_probs), self._state_after(text, inputs.lengths)
+
+    def _score_text(self, text: np.ndarray, targets: np.ndarray) -> np.ndarray:
+        """log p of targets (B, T) after text (B, n-1+T): what was predicted is read next, and found only once."""
+        B, T = targets.shape
+        if not np.array_equal(text[:, self._memory + 1 :], targets[:, :-1]):  # else each target with its own context
+            windows = np.lib.stride_tricks.sliding_window_view(text, self._memory + 1, axis=1)  # (B, T, n)
+            return self._score_text(windows.reshape(B * T, -1), targets.reshape(B * T, 1)).reshape(B, T)
+        tokens = np.concatenate([text, targets[:, -1:]], axis=1)
+        num_parts = max(1, min(torch.get_num_threads(), T // PART))
+        edges = np.linspace(0, T, num_parts + 1).astype(int).tolist()
+        parts = [np.ascontiguousarray(tokens[:, a : b + self._memory + 1]) for a, b in pairwise(edges)]
+        if num_parts == 1:
+            return self._read(parts[0])[0]
+        with ThreadPoolExecutor(num_parts) as pool:  # the compiled loop lets other threads run
+            return np.concatenate([log_probs for log_probs, _ in pool.map(self._read, parts)], axis=1)
 
     def start(self, prompt: Batch) -> tuple[Tensor, State]:
         inputs = prompt.inputs["tokens"]
@@ -169,7 +324,14 @@ class Ngram:
 
     def _next(self, state: State) -> Tensor:
         """log p of every token, (B, V)."""
-        return torch.from_numpy(_distributions(state.own["context"].numpy(), *self._arrays, self._resets))
+        _, contexts = self._read(np.ascontiguousarray(state.own["context"].numpy()))
+        words, first, values, _ = self._arrays
+        return torch.from_numpy(_distributions(contexts, self.vocab_size, words, first, values))
+
+    def _read(self, tokens: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(B, n+T) -> log p of the last T, and the contexts in the end (B, levels - 1)."""
+        resets = NOTHING if self.config.across_lines else self.boundary  # the token behind which no context reaches
+        return _read(tokens, self._memory + 1, len(self.levels) - 1, resets, *self._arrays)
 
     def _state_after(self, text: np.ndarray, lengths: Tensor) -> State:
         """The last n-1 tokens of each row, whose first n-1 places are the state before it."""
@@ -181,19 +343,22 @@ class Ngram:
     def _memory(self) -> int:
         return self.config.order - 1
 
-    @property
-    def _resets(self) -> int:
-        """The token behind which no context reaches back, or NOTHING."""
-        return NOTHING if self.config.across_lines else self.boundary
-
     def _join(self) -> None:
-        """All levels end to end, as the compiled loops want them."""
-        sizes = np.array([0, *(len(level.words) for level in self.levels)])
-        joined = (
-            np.concatenate([getattr(level, name) for level in self.levels])
-            for name in ("words", "first", "log_prob", "log_backoff")
-        )
-        self._arrays = (np.cumsum(sizes), *joined)
+        """All levels end to end, as the compiled loops want them, and the index of contexts that go on in many ways."""
+        ends = np.cumsum([len(level.words) for level in self.levels])
+        words, values = np.empty(ends[-1], dtype=np.int32), np.empty((ends[-1], 2))
+        first = np.full(ends[-1] + 1, ends[-1], dtype=np.int32)
+        for level, end in zip(self.levels, ends, strict=True):
+            here = slice(end - len(level.words), end)
+            words[here], values[here, 0], values[here, 1] = level.words, level.log_prob, level.log_backoff
+            if end < ends[-1]:
+                first[here] = level.first[:-1] + end
+            level.words, level.log_prob, level.log_backoff = words[here], values[here, 0], values[here, 1]
+        num_next = np.diff(first)
+        num_slots = 1 << int(4 * num_next[num_next > FEW].sum()).bit_length()  # an eighth to a quarter is full
+        index = np.full(num_slots, EMPTY)
+        _fill_index(index, words, first)
+        self._arrays = words, first, values, index
 
     # -- the run folder ------------------------------------------------------------------------------------------
 
@@ -222,39 +387,56 @@ class Ngram:
             raise CheckpointError(
                 f"the n-gram model has {len(self.levels[0].words)} tokens, but the vocabulary has {self.vocab_size}."
             )
+        for k, level in enumerate(self.levels, start=1):  # the compiled loops trust what they read
+            num_next = len(self.levels[k].words) if k < len(self.levels) else 0
+            edges = np.concatenate([[0], level.first, [num_next]])
+            sizes = {len(level.words), len(level.first) - 1, len(level.log_prob), len(level.log_backoff)}
+            if (
+                len(sizes) > 1
+                or (np.diff(edges) < 0).any()
+                or not 0 <= level.words.min() <= level.words.max() < self.vocab_size
+            ):
+                raise CheckpointError(f"the n-gram model is damaged: its grams of {k} tokens do not fit together.")
         self._join()
 
 
 @dataclass
 class _Grams:
-    """The distinct k-grams of a text while it is counted."""
+    """The distinct k-grams of a text while they are counted and estimated."""
 
-    parent: np.ndarray  # (N_k,) the place of the first k-1 tokens in the level before; rising
-    words: np.ndarray  # (N_k,) the last token
-    counts: np.ndarray  # (N_k,)
-    seen_at: np.ndarray  # (N_k,) one place in the text where the gram ends
-    suffix: np.ndarray  # (N_k,) the gram without its first token, in the level before
-    starts_text: np.ndarray  # the grams that begin where a text begins, one entry per occurrence
+    num_contexts: int  # grams in the level below
+    parent: np.ndarray  # (N_k,) the first k-1 tokens, as a place in the level below; rising
+    words: np.ndarray  # (N_k,) the last token; rising among those of one parent
+    counts: np.ndarray  # (N_k,) in the text
+    suffix: np.ndarray  # (N_k,) the last k-1 tokens, as a place in the level below
+    begins: np.ndarray  # (N_k,) how often the gram begins a text
+    is_kept: np.ndarray  # (N_k,)
+    prob: np.ndarray = field(default_factory=lambda: np.empty(0))  # (N_k,) of the last token after the others, (1)
+    backoff: np.ndarray = field(default_factory=lambda: np.empty(0))  # (N_k,) of the gram as a context
+
+    def sums(self, numbers: np.ndarray) -> np.ndarray:
+        """One number per gram -> their sum for each context."""
+        return np.bincount(self.parent, weights=numbers, minlength=self.num_contexts)
 
 
-def _count_level(context: np.ndarray, words: np.ndarray, V: int, *, everything: bool) -> tuple[np.ndarray, _Grams]:
-    """Count the grams (context, word); with `everything`, tokens that never occur get their place too."""
-    nothing = np.empty(0, dtype=np.int64)
-    if everything:
-        counts = np.bincount(words, minlength=V)
-        level = _Grams(np.zeros(V, dtype=np.int64), np.arange(V), counts, nothing, nothing, nothing)
-        return words.copy(), level
-    there = np.flatnonzero(context != NOTHING)
-    keys, seen_at, gram_there, counts = np.unique(
-        context[there] * V + words[there], return_index=True, return_inverse=True, return_counts=True
-    )
-    gram = np.full(len(words), NOTHING, dtype=np.int64)
-    gram[there] = gram_there
-    return gram, _Grams(keys // V, keys % V, counts, there[seen_at], nothing, nothing)
+def _interpolate(
+    level: _Grams, lower: np.ndarray, counts: np.ndarray, discounts: tuple[float, float, float]
+) -> tuple[np.ndarray, np.ndarray]:
+    """p of each gram, and backoff of each context. A gram that is not kept gives all of its count away."""
+    discount = np.where(level.is_kept, np.array([0.0, *discounts])[np.minimum(counts, 3)], counts)
+    total = level.sums(counts)
+    backoff = _divide(level.sums(discount), total, otherwise=1.0)  # (9)
+    prob = _divide(counts - discount, total[level.parent], otherwise=0.0) + backoff[level.parent] * lower  # (8)
+    return prob, backoff
+
+
+def _divide(a: np.ndarray, b: np.ndarray, *, otherwise: float) -> np.ndarray:
+    """a / b, and `otherwise` where b is zero."""
+    return np.divide(a, b, out=np.full(len(a), otherwise), where=b > 0)
 
 
 def estimate_discounts(counts: np.ndarray) -> tuple[float, float, float]:
-    """(4), for counts of 1, 2, and 3 or more. Where a small text has no counts of counts: 0.5, 1 and 1.5."""
+    """(11), for counts of 1, 2, and 3 or more. Where a small text has no counts of counts: 0.5, 1 and 1.5."""
     n1, n2, n3, n4 = (int((counts == c).sum()) for c in (1, 2, 3, 4))
     if min(n1, n2, n3) > 0:
         y = n1 / (n1 + 2 * n2)
@@ -264,95 +446,144 @@ def estimate_discounts(counts: np.ndarray) -> tuple[float, float, float]:
     return 0.5, 1.0, 1.5
 
 
-# The compiled loops. `offsets` (n+1,): where each level begins in the joined arrays. `first` has one entry more than
-# grams in each level, so level k begins at offsets[k] + k in it. A gram is known by its place within its level.
+def estimate_discount(counts: np.ndarray) -> float:
+    """(10). Where a small text has no counts of counts: 0.5."""
+    n1, n2 = (int((counts == c).sum()) for c in (1, 2))
+    return n1 / (n1 + 2 * n2) if min(n1, n2) > 0 else 0.5
+
+
+def estimate_ratios(counts: np.ndarray) -> list[float]:
+    """d of (6), for counts from 1 to 5. Where counts of counts give none between 0 and 1: half a count less."""
+    n = [int((counts == c).sum()) for c in range(KATZ_LIMIT + 2)]
+    cs = range(1, KATZ_LIMIT + 1)
+    if min(n[1:-1]) > 0 and (KATZ_LIMIT + 1) * n[-1] < n[1]:
+        a = (KATZ_LIMIT + 1) * n[-1] / n[1]
+        found = [((c + 1) * n[c + 1] / (c * n[c]) - a) / (1 - a) for c in cs]
+        if all(0 < d <= 1 for d in found):
+            return found
+    return [(c - 0.5) / c for c in cs]
+
+
+# The compiled loops. All levels stand end to end: gram i of all N has its last token in words[i], log_prob and
+# log_backoff in values[i], and its continuations from first[i] up to first[i+1]. The first V grams are the tokens.
+# Arrays are never handed from one compiled function to another: counting who holds them would cost more than the work.
 
 
 @njit(cache=True)
-def _child(level, gram, word, offsets, words, first):
-    """The place in level + 1 of the gram continued by word, or NOTHING. `level` counts from 0."""
-    base = offsets[level + 1]
-    low = first[offsets[level] + level + gram]
-    high = first[offsets[level] + level + gram + 1]
-    while low < high:
-        middle = (low + high) // 2
-        if words[base + middle] < word:
-            low = middle + 1
-        else:
-            high = middle
-    end = first[offsets[level] + level + gram + 1]
-    return low if low < end and words[base + low] == word else NOTHING
-
-
-@njit(cache=True)
-def _read(contexts, word, resets, offsets, words, first):
-    """Update, in place, the places of the last 1, 2, ... tokens (one per level) by one more token."""
-    if word == NOTHING:
-        contexts[:] = NOTHING
-        return
-    for level in range(len(contexts) - 1, 0, -1):
-        shorter = contexts[level - 1]
-        if shorter == NOTHING or word == resets:
-            contexts[level] = NOTHING
-        else:
-            contexts[level] = _child(level - 1, shorter, word, offsets, words, first)
-    if len(contexts) > 0:
-        contexts[0] = word
-
-
-@njit(cache=True)
-def _score(text, targets, offsets, words, first, log_prob, log_backoff, resets):
-    """log p of targets (B, T) after text (B, n-1+T): the longest known gram, and a backoff for each unknown one."""
-    num_rows, num_steps = targets.shape
-    num_levels = len(offsets) - 1
-    memory = text.shape[1] - num_steps
-    result = np.empty((num_rows, num_steps))
-    contexts = np.empty(num_levels - 1, dtype=np.int64)
-    for row in range(num_rows):
-        contexts[:] = NOTHING
-        for place in range(text.shape[1]):
-            _read(contexts, text[row, place], resets, offsets, words, first)
-            step = place - memory
-            if step < 0:
-                continue
-            target = targets[row, step]
-            total = 0.0
-            found = False
-            for level in range(num_levels - 1, 0, -1):
-                context = contexts[level - 1]
-                if context == NOTHING:
-                    continue
-                gram = _child(level - 1, context, target, offsets, words, first)
-                if gram != NOTHING:
-                    total += log_prob[offsets[level] + gram]
-                    found = True
-                    break
-                total += log_backoff[offsets[level - 1] + context]
-            if not found:
-                total += log_prob[target]
-            result[row, step] = total
+def _sort(places, keys, num_keys):
+    """Places by their keys[place], which are below num_keys; equal ones stay in order. One pass counts, one places."""
+    begin = np.zeros(num_keys + 1, dtype=np.int64)
+    for place in places:
+        begin[keys[place] + 1] += 1
+    for key in range(num_keys):
+        begin[key + 1] += begin[key]
+    result = np.empty_like(places)
+    for place in places:
+        result[begin[keys[place]]] = place
+        begin[keys[place]] += 1
     return result
 
 
 @njit(cache=True)
-def _distributions(text, offsets, words, first, log_prob, log_backoff, resets):
-    """log p of every token after each row of text (B, n-1): (B, V)."""
-    num_rows = text.shape[0]
-    num_levels = len(offsets) - 1
-    vocab_size = offsets[1]
-    result = np.empty((num_rows, vocab_size))
-    contexts = np.empty(num_levels - 1, dtype=np.int64)
+def _count_grams(places, context, words):
+    """Number the grams (context, word) at places (sorted by both): gram of each place in the text, and per gram parent,
+    last token, count, and a place where it ends."""
+    num_grams = 0
+    gram = np.full(len(words), NOTHING, dtype=np.int32)
+    for i in range(len(places)):
+        place, before = places[i], places[i - 1]
+        if i == 0 or context[place] != context[before] or words[place] != words[before]:
+            num_grams += 1
+        gram[place] = num_grams - 1
+    seen_at = np.empty(num_grams, dtype=np.int32)
+    counts = np.zeros(num_grams, dtype=np.int32)
+    for place in places:
+        seen_at[gram[place]] = place
+        counts[gram[place]] += 1
+    return gram, context[seen_at], words[seen_at], counts, seen_at
+
+
+@njit(cache=True)
+def _fill_index(index, words, first):
+    """For each gram with more than FEW continuations, these and their last tokens, in one number.
+
+    It stands in the slot that the gram and the token name, or the next one that was empty.
+    """
+    mask, shift = np.uint64(len(index) - 1), np.uint64(64 - int(np.log2(len(index)) + 0.5))
+    for gram in range(len(words)):
+        if first[gram + 1] - first[gram] > FEW:
+            for longer in range(first[gram], first[gram + 1]):
+                slot = (np.uint64(gram) << HALF | np.uint64(words[longer])) * MIX >> shift
+                while index[slot] != EMPTY:
+                    slot = slot + ONE & mask
+                index[slot] = np.uint64(longer) << HALF | np.uint64(words[longer])
+
+
+@njit(cache=True, nogil=True)
+def _read(tokens, num_given, num_contexts, resets, words, first, values, index):
+    """Read tokens (B, num_given + T), of which those of a state may be NOTHING.
+
+    Returns log p of the last T by (1), and in the end the grams that are the last 1, 2, ... tokens: (B, num_contexts).
+    """
+    num_rows, num_tokens = tokens.shape
+    mask, shift = np.uint64(len(index) - 1), np.uint64(64 - int(np.log2(len(index)) + 0.5))
+    log_probs = np.empty((num_rows, max(0, num_tokens - num_given)))
+    result = np.full((num_rows, num_contexts), NOTHING)
+    contexts = np.empty(num_contexts + 1, dtype=np.uint32)  # unsigned: an index that needs no check of its sign
     for row in range(num_rows):
-        contexts[:] = NOTHING
-        for place in range(text.shape[1]):
-            _read(contexts, text[row, place], resets, offsets, words, first)
-        result[row] = log_prob[:vocab_size]
-        for level in range(1, num_levels):
-            context = contexts[level - 1]
-            if context == NOTHING:
+        num_known = 0
+        for place in range(num_tokens):
+            if tokens[row, place] == NOTHING:
+                num_known = 0
                 continue
-            result[row] += log_backoff[offsets[level - 1] + context]
-            start = offsets[level - 1] + (level - 1) + context
-            for gram in range(first[start], first[start + 1]):
-                result[row, words[offsets[level] + gram]] = log_prob[offsets[level] + gram]
+            word = np.uint32(tokens[row, place])
+            log_prob = values[word, 0]
+            longer, num_found = word, 1
+            for i in range(num_known):  # from short to long
+                gram = contexts[i]
+                contexts[i] = longer
+                longer = NO_GRAM
+                if gram == NO_GRAM:  # this context is not in the trie, but a longer one is
+                    continue
+                begin = np.uint32(first[gram])
+                num_next = np.uint32(first[gram + 1]) - begin
+                if num_next > FEW:
+                    slot = (np.uint64(gram) << HALF | np.uint64(word)) * MIX >> shift
+                    while index[slot] != EMPTY:
+                        found = np.uint32(index[slot] >> HALF)
+                        if np.uint32(index[slot]) == word and np.uint32(found - begin) < num_next:
+                            longer = found
+                            break
+                        slot = slot + ONE & mask
+                else:
+                    for place_of_next in range(begin, begin + num_next):
+                        if words[place_of_next] == word:
+                            longer = np.uint32(place_of_next)
+                if longer == NO_GRAM:
+                    log_prob += values[gram, 1]
+                else:
+                    log_prob = values[longer, 0]
+                    num_found = i + 2
+            contexts[num_known] = longer
+            num_known = min(num_found, num_contexts)
+            if word == resets:
+                contexts[0], num_known = word, min(1, num_contexts)
+            if place >= num_given:
+                log_probs[row, place - num_given] = log_prob
+        for i in range(num_known):
+            result[row, i] = contexts[i] if contexts[i] != NO_GRAM else NOTHING
+    return log_probs, result
+
+
+@njit(cache=True)
+def _distributions(contexts, vocab_size, words, first, values):
+    """log p of every token after contexts (B, levels - 1): (B, V)."""
+    result = np.empty((len(contexts), vocab_size))
+    for row in range(len(contexts)):
+        result[row] = values[:vocab_size, 0]
+        for gram in contexts[row]:  # from short to long
+            if gram != NOTHING:
+                result[row] += values[gram, 1]
+                for longer in range(first[gram], first[gram + 1]):
+                    result[row, words[longer]] = values[longer, 0]
     return result

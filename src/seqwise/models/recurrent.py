@@ -1,92 +1,156 @@
-"""Recurrent language models: a state of fixed size, updated by each token.
+"""Recurrent networks: a state of fixed size, updated by each step.
 
-    x_t      = embedding of token t                                          (1)
-    h_t, c_t = LSTM(x_t, h_{t-1}, c_{t-1})      layers/lstm.py               (2)
-    p(token t+1 | tokens 1..t) = softmax(W h_t)  layers/heads.py             (3)
+    x_t = embedding of step t                                                (1)
+    h_t = cell(x_t, h_{t-1})        rnn: layers/rnn.py, gru: layers/gru.py, lstm: layers/lstm.py;
+                                    stacked as layers/recurrent.py says      (2)
+    p(token t+1 | tokens 1..t) = softmax(W h_t)     layers/heads.py          (3)
 
-Mikolov et al. 2010 (recurrent language models), Sundermeyer et al. 2012 (with LSTM), Zaremba et al. 2014 (dropout
-between layers only). Fixes in the n-gram: words are compared by vectors instead of by name, and what came more than
-n-1 tokens ago can still matter.
+Elman 1990 (rnn), Hochreiter & Schmidhuber 1997 (lstm), Cho et al. 2014 (gru); Mikolov et al. 2010 as language models,
+Zaremba et al. 2014 (dropout between layers only). Fixes in the fixed window: what came long ago can still matter.
 
 Shapes: B batch, T steps, E embedding width, D model width, L layers.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 from torch import Tensor, nn
 
-from ..data.batch import Tokens
+from ..data.batch import Tokens, Values
 from ..errors import ConfigError
-from ..layers.heads import NextTokenHead
-from ..layers.lstm import LSTM
+from ..layers.gru import GRUCell
+from ..layers.lstm import LSTMCell
+from ..layers.recurrent import Dropout, RecurrentStack
+from ..layers.rnn import RNNCell
+from .assemble import NeuralConfig, assemble, embedding_for
 from .contract import Interface, State
-from .next_token import NextTokenModel
 
 
 @dataclass(frozen=True)
-class LSTMConfig:
+class RecurrentConfig(NeuralConfig):
     model_dim: int = 256
-    """Width of the state h (and of the memory c)."""
+    """Width of the state h."""
     embed_dim: int | None = None
-    """Width of the token embeddings; model_dim where not set."""
+    """Width of the embeddings; as wide as the state where not set."""
     num_layers: int = 1
-    """LSTM layers, one on top of the other."""
-    dropout: float = 0.0
-    """Share of values dropped from embeddings, between layers and before the output."""
-    tied_embeddings: bool = False
-    """Use the embedding table as output weights as well; needs embed_dim equal to model_dim."""
-    forget_bias: float = 1.0
-    """Bias of the forget gate at the start: above zero, the cell begins by remembering."""
+    """Layers, one on top of the other."""
+    connections: Literal["plain", "residual", "highway", "dense"] = "plain"
+    """How layers are joined: each reads the one below, adds to it, mixes with it by a gate, or reads all below."""
+    bidirectional: bool = False
+    """Read from both ends; for labels, where the whole sequence is at hand."""
+    dropout_kind: Literal["plain", "variational"] = "plain"
+    """Drop other values at each step, or the same ones at all steps of a row."""
+    weight_dropout: float = 0.0
+    """Share of recurrent weights dropped, the same ones at all steps."""
+    layer_norm: Literal["none", "between", "inside"] = "none"
+    """Normalise what goes into each layer, or the gates inside the recurrence (slower: torch has no kernel for it)."""
+
+
+@dataclass(frozen=True)
+class RNNConfig(RecurrentConfig):
+    activation: Literal["tanh", "relu"] = "tanh"
+    """What bends the new state."""
+    identity_init: bool = False
+    """Start with recurrent weights that keep the state as it is; goes with activation = relu."""
+    identity_scale: float = 1.0
+    """What the identity is multiplied with at the start."""
+
+
+@dataclass(frozen=True)
+class GRUConfig(RecurrentConfig):
+    reset: Literal["after", "before"] = "after"
+    """Where the reset gate acts: on the product with the state (fast), or on the state before it (as published)."""
 
     def __post_init__(self) -> None:
-        for name in ("model_dim", "num_layers"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"model.{name} = {getattr(self, name)} should be at least 1.")
-        if not 0 <= self.dropout < 1:
-            raise ConfigError(f"model.dropout = {self.dropout} should lie in [0, 1).")
-        if self.tied_embeddings and self.embed_dim not in (None, self.model_dim):
+        super().__post_init__()
+        if self.reset == "before" and self.layer_norm == "inside":
+            raise ConfigError("model.layer_norm = inside goes with model.reset = after; or use layer_norm = between.")
+
+
+@dataclass(frozen=True)
+class LSTMConfig(RecurrentConfig):
+    forget_bias: float = 1.0
+    """Bias of the forget gate at the start: above zero, the cell begins by remembering."""
+    projection_dim: int | None = None
+    """Width that h is narrowed to, beside a memory of model_dim; not narrowed where not set."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.projection_dim is not None and not 0 < self.projection_dim < self.model_dim:
             raise ConfigError(
-                f"model.tied_embeddings needs embed_dim = model_dim; found {self.embed_dim} and {self.model_dim}."
+                f"model.projection_dim = {self.projection_dim} should lie below model_dim = {self.model_dim}."
             )
 
 
-class LSTMBody(nn.Module):
+class RecurrentBody(nn.Module):
     context = None
     carries_state = True
 
-    def __init__(self, config: LSTMConfig, vocab_size: int):
+    def __init__(self, config: RecurrentConfig, interface: Interface, make_cell: Callable[[int], nn.Module]):
         super().__init__()
-        self.vocab_size = vocab_size
+        if config.bidirectional and interface.task != "label":
+            raise ConfigError("model.bidirectional reads what is to be predicted; it goes with --task label only.")
         embed_dim = config.embed_dim or config.model_dim
-        self.embedding = nn.Embedding(vocab_size, embed_dim)
         # inputs of unit variance; a table that is the output as well is small there, so that logits begin near zero
-        self.input_scale = embed_dim**0.5 if config.tied_embeddings else 1.0
-        nn.init.normal_(self.embedding.weight, std=1 / self.input_scale)
-        self.dropout = nn.Dropout(config.dropout)
-        self.layers = LSTM(
-            embed_dim, config.model_dim, config.num_layers, dropout=config.dropout, forget_bias=config.forget_bias
+        scale = embed_dim**0.5 if config.tied_embeddings else 1.0
+        self.embedding = embedding_for(interface, embed_dim, std=1 / scale, scale=scale)
+        is_variational = config.dropout_kind == "variational"
+        self.dropout = Dropout(config.dropout, is_variational=is_variational)
+        self.stack = RecurrentStack(
+            make_cell,
+            embed_dim,
+            config.num_layers,
+            connections=config.connections,
+            bidirectional=config.bidirectional,
+            dropout=config.dropout,
+            is_variational=is_variational,
+            weight_dropout=config.weight_dropout,
+            normalise=config.layer_norm == "between",
         )
+        self.output_dim = self.stack.output_dim
 
     def fresh_state(self, batch_size: int) -> State:
-        h, c = self.layers.fresh_state(batch_size)
-        return State({"h": h, "c": c})
+        return State(dict(zip("hc", self.stack.fresh_state(batch_size), strict=False)))
 
-    def encode(self, tokens: Tokens, state: State | None = None) -> tuple[Tensor, State]:
-        state = state or self.fresh_state(tokens.shape[0])
-        x = self.dropout(self.embedding(tokens.ids) * self.input_scale)  # (B, T, E)  (1)
-        lengths = None if tokens.is_token is None else tokens.lengths
-        hidden, (h, c) = self.layers(x, (state.own["h"], state.own["c"]), lengths)  # (B, T, D)  (2)
-        return self.dropout(hidden), State({"h": h, "c": c})
-
-    def crop(self, prompt: Tokens) -> Tokens:
-        return prompt
+    def encode(self, field: Tokens | Values, state: State | None = None) -> tuple[Tensor, State]:
+        state = state or self.fresh_state(field.shape[0])
+        x = self.dropout(self.embedding(field))  # (B, T, E)  (1)
+        lengths = None if field.is_step is None else field.lengths
+        names = "hc"[: len(state.own)]
+        hidden, after = self.stack(x, tuple(state.own[name] for name in names), lengths)  # (B, T, D)  (2)
+        return self.dropout(hidden), State(dict(zip(names, after, strict=True)))
 
 
-def build_lstm(config: LSTMConfig, interface: Interface) -> NextTokenModel:
-    body = LSTMBody(config, interface.vocab_size)
-    head = NextTokenHead(
-        config.model_dim, interface.vocab_size, tied_to=body.embedding if config.tied_embeddings else None
-    )
-    return NextTokenModel(body, head)
+def build_rnn(config: RNNConfig, interface: Interface) -> nn.Module:
+    identity = config.identity_scale if config.identity_init else None
+    normalise = config.layer_norm == "inside"
+
+    def make_cell(input_dim: int) -> nn.Module:
+        return RNNCell(
+            input_dim, config.model_dim, activation=config.activation, identity=identity, normalise=normalise
+        )
+
+    return assemble(RecurrentBody(config, interface, make_cell), config, interface)
+
+
+def build_gru(config: GRUConfig, interface: Interface) -> nn.Module:
+    def make_cell(input_dim: int) -> nn.Module:
+        return GRUCell(input_dim, config.model_dim, reset=config.reset, normalise=config.layer_norm == "inside")
+
+    return assemble(RecurrentBody(config, interface, make_cell), config, interface)
+
+
+def build_lstm(config: LSTMConfig, interface: Interface) -> nn.Module:
+    def make_cell(input_dim: int) -> nn.Module:
+        return LSTMCell(
+            input_dim,
+            config.model_dim,
+            forget_bias=config.forget_bias,
+            projection_dim=config.projection_dim,
+            normalise=config.layer_norm == "inside",
+        )
+
+    return assemble(RecurrentBody(config, interface, make_cell), config, interface)

@@ -2,41 +2,63 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
-from ..evaluation.likelihood import Score
 from ..models import family, num_parameters
 from ..run import Run
+from ..tasks import task_named
+from ..tasks.task import Score
+
+LEARNED = {
+    "gradients": "{steps:,} steps, seed {seed}",
+    "em": "expectation and maximisation, {restarts} starts of up to {steps} iterations, seed {seed}",
+    "counting": "counted in one pass",
+}
 
 
 def write_card(run: Run, model: Any, score: Score) -> str:
-    config = run.config
-    low, high = score.bits_interval
-    row = family(config.model_name)
+    config, row = run.config, family(run.config.model_name)
+    training = config.training
+    how = LEARNED[row.learns_by].format(steps=training.steps, seed=training.seed, restarts=training.restarts)
     lines = [
         f"# {run.path.name}",
         "",
-        f"A {config.model_name} language model ({row.year}): its state is {row.state}.",
+        f"A {config.model_name} model of {config.task} ({row.year}): its state is {row.state}.",
         "",
         f"- Data: {config.data.description}",
         f"- Data fingerprint: sha256 {config.data.fingerprint}",
-        f"- Tokenizer: {config.tokenizer.kind}, {run.tokenizer.vocab_size:,} tokens",
+        *_about_vocab(run),
         f"- Learned numbers: {num_parameters(model):,}",
-        f"- Training: {config.training.steps:,} steps, seed {config.training.seed}"
-        if row.learns_by == "gradients"
-        else "- Training: counted in one pass",
+        f"- Training: {how}",
+        *(f"- {sentence}" for sentence in _conventions(config.model)),
         "",
         "| validation | value |",
         "| --- | --- |",
-        f"| bits per character | {score.bits_per_char:.4f} (95 %: {low:.4f} to {high:.4f}) |",
-        f"| nats per token | {score.nats_per_token:.4f} |",
-        f"| perplexity per token | {score.perplexity:.3f} |",
-        f"| signature | `{score.signature}` |",
+        *(f"| {name} | {value} |" for name, value in score.rows()),
         "",
         "## Use",
         "",
-        f'    seqwise generate {run.path.name} --prompt "…"',
+        f"    {task_named(config.task).next_command(run.path.name)}",
         f"    seqwise evaluate {run.path.name}",
         "",
     ]
     return "\n".join(lines)
+
+
+def _about_vocab(run: Run) -> Iterator[str]:
+    vocab = run.vocab
+    if vocab.tokenizer is not None:
+        yield f"- Tokenizer: {vocab.tokenizer.kind}, {vocab.tokenizer.vocab_size:,} tokens"
+    if vocab.scaling is not None:
+        yield f"- Columns: {', '.join(vocab.scaling.columns)}, each brought to mean zero and variance one"
+    if vocab.labels:
+        yield f"- Labels: {', '.join(vocab.labels[:20])}"
+
+
+def _conventions(model_config: Any) -> Iterator[str]:
+    """Where texts disagree, what this model means."""
+    reset = getattr(model_config, "reset", None)
+    if reset is not None:
+        where = "on the product with the state" if reset == "after" else "on the state, before the product"
+        yield f"Convention: the update gate keeps (h = z * h + (1 - z) * n); the reset gate acts {where}"

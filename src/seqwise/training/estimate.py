@@ -14,8 +14,9 @@ from ..data.store import TokenStore
 from ..models import family, num_parameters
 from ..models.contract import Interface
 from ..settings import TrainingConfig
+from ..tasks.text import choose_tokenizer
 from .session import seconds_per_step
-from .sizing import DEFAULT_MINUTES, Facts, choose_tokenizer, suggest
+from .sizing import DEFAULT_MINUTES, Facts, suggest
 
 CHARS_PER_BYTE_PAIR = 3.5  # English, vocabulary of a few thousand
 

@@ -11,6 +11,7 @@ from ..errors import ConfigError, did_you_mean
 from ..run import HEADER, Run
 
 SECTIONS = ("data", "tokenizer", "model", "training")
+RECIPE = "recipe"  # a settings file may carry the figure it should reach
 FROM_DATA = ("vocab_size", "boundary")  # once settings of the section model
 BUDGETS = ("minutes", "steps", "epochs")
 
@@ -26,7 +27,7 @@ def settings_in(config_file: Path) -> dict[str, Any]:
     for name, value in values.items():
         if name in SECTIONS and not isinstance(value, dict):
             raise ConfigError(f"{config_file}: {name} = {value!r} should be a section: [{name}].")
-        if name not in SECTIONS and name not in HEADER:
+        if name not in SECTIONS and name not in HEADER and name != RECIPE:
             what = "section" if isinstance(value, dict) else "setting"
             raise ConfigError(f'{config_file}: unknown {what} "{name}". {did_you_mean(name, SECTIONS)}')
     return values
@@ -70,7 +71,7 @@ def check_given(given: dict[str, dict[str, Any]], model_config: type, where: str
 def check_same(run: Run, asked: dict[str, Any]) -> None:
     """Resuming with other settings would be another run: say which one differs. Names are as in config.toml."""
     config = run.config
-    found: dict[str, Any] = {"model": config.model_name}
+    found: dict[str, Any] = {"model": config.model_name, "task": config.task}
     for section in SECTIONS:
         values = getattr(config, section)
         found |= {f"{section}.{name}": getattr(values, name) for name in settings_of(cast(Hashable, type(values)))}

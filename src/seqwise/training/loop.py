@@ -40,6 +40,9 @@ class BatchSource(Protocol):
     def batch(self, step: int) -> Batch: ...
 
 
+MOST_REWINDS = 4
+REWIND_FACTOR = 0.5  # of the rate, at each return to a good step
+
 Objective = Callable[[Batch, State | None], Loss]
 
 
@@ -49,8 +52,8 @@ class Hooks:
 
     validate: Callable[[], float] | None = None
     """Validation loss in nats per token."""
-    sample: Callable[[], str] | None = None
-    """A text as the model writes now."""
+    sample: Callable[[], str | None] | None = None
+    """A text as the model writes now; None where it does not write."""
     keep_best: Callable[[], None] | None = None
     """Called when validation improved."""
     checkpoint: Callable[[Checkpoint], None] | None = None
@@ -70,6 +73,8 @@ class Progress:
     best: float = math.inf
     validations_without_gain: int = 0
     plateau_share: float = 1.0
+    rewinds: int = 0
+    """How often the loss was not a number, and training went back."""
     is_stopped: bool = False
     """Stopped early: there is nothing to resume."""
     since_report: dict[str, float] = field(default_factory=lambda: {"nats": 0.0, "count": 0, "norm": 0.0, "clipped": 0})
@@ -99,10 +104,18 @@ def train(
     model.train()
     if hooks.checkpoint and resume is None:  # so that there is always one to go back to
         hooks.checkpoint(trainer.checkpoint())
+    good = trainer.checkpoint().copy()
+    copy_every = max(1, config.steps // 50)
     while progress.step < config.steps and not progress.is_stopped:
         share = rate_at(progress.step, config) * progress.plateau_share
         set_rate(optimizers, share)
-        trainer.update()
+        if found := trainer.update():
+            went_back = trainer.rewind(good, found)
+            progress = trainer.progress
+            yield trainer.report(config.learning_rate * share, event=went_back)
+            continue
+        if progress.step % copy_every == 0:
+            good = trainer.checkpoint().copy()
         step, is_last = progress.step, progress.step == config.steps
         valid = hooks.validate() if hooks.validate and step in evaluate_at else None
         is_best, event = _judge(valid, progress, config)
@@ -138,8 +151,11 @@ class _Trainer:
         self.parameters = [p for p in model.parameters() if p.requires_grad]
         self.device = device_of(model)
 
-    def update(self) -> None:
-        """One step: read a batch, sum gradients over its parts, clip, move the weights."""
+    def update(self) -> str | None:
+        """One step: read a batch, sum gradients over its parts, clip, move the weights.
+
+        Where the loss or the gradient is not a number nothing is moved, and what was found is told.
+        """
         began = time.perf_counter()
         batch = self.batches.batch(self.progress.step).to(self.device)
         counts, nats = batch.counts(), 0.0
@@ -149,13 +165,31 @@ class _Trainer:
             objective.backward()
             nats += float(objective.detach())
             self.carried[part] = loss.state.detach() if loss.state is not None else None
+        if self.config.clip_value:
+            nn.utils.clip_grad_value_(self.parameters, self.config.clip_value)
         norm = float(nn.utils.clip_grad_norm_(self.parameters, self.config.clip_norm or math.inf))
-        if not (math.isfinite(nats) and math.isfinite(norm)):
-            raise TrainingError(self._diverged(nats, norm))
+        is_good = math.isfinite(nats) and math.isfinite(norm)
         for optimizer in self.optimizers:
-            optimizer.step()
+            if is_good:
+                optimizer.step()
             optimizer.zero_grad(set_to_none=True)
+        if not is_good:
+            self.progress.seconds += time.perf_counter() - began
+            what = f"the loss became {nats}" if not math.isfinite(nats) else f"the gradient's length became {norm}"
+            return f"{what} at step {self.progress.step + 1}"
         self._account(nats, norm, sum(counts.values()), time.perf_counter() - began)
+        return None
+
+    def rewind(self, good: Checkpoint, found: str) -> str:
+        """Go back to the last good copy with a lower rate, and say so; give up where that has not helped before."""
+        before = self.progress
+        if before.rewinds >= MOST_REWINDS:
+            raise TrainingError(self._gave_up(found))
+        self.progress, self.carried = _restore(self.model, self.optimizers, good, self.config)
+        self.progress.seconds, self.progress.rewinds = before.seconds, before.rewinds + 1
+        self.progress.plateau_share = before.plateau_share * REWIND_FACTOR
+        rate = self.config.learning_rate * self.progress.plateau_share
+        return f"{found}: back to step {good.step}, with the highest rate lowered to {rate:.2g}"
 
     def _state_before(self, part: int, micro_batch: Batch) -> State | None:
         """What the chunk before left behind, for the rows that go on from it."""
@@ -175,11 +209,11 @@ class _Trainer:
         self.progress.tokens += num_tokens
         self.progress.seconds += seconds
 
-    def _diverged(self, nats: float, norm: float) -> str:
-        what = f"the loss became {nats}" if not math.isfinite(nats) else f"the gradient's length became {norm}"
-        rate = self.config.learning_rate
+    def _gave_up(self, found: str) -> str:
+        rate = self.config.learning_rate * self.progress.plateau_share
         return (
-            f"{what} at step {self.progress.step + 1}. The last good checkpoint is kept. Try a lower rate "
+            f"{found}, after {MOST_REWINDS} returns to a good step with lower rates. "
+            f"The last good checkpoint is kept. Try a lower rate "
             f"(--set training.learning_rate={rate / 3:.2g}), a longer warm-up "
             f"(--set training.warmup_steps={max(20, 4 * self.config.warmup_steps)}) or clipping "
             "(--set training.clip_norm=0.5)."

@@ -85,10 +85,12 @@ def build_optimizers(model: nn.Module, config: TrainingConfig) -> list[torch.opt
     trained = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
     optimizers: list[torch.optim.Optimizer] = []
     if config.optimizer == "muon":
-        matrices = [(name, p) for name, p in trained if _is_hidden_matrix(name, p)]
-        stacked = [p for name, p in matrices if "query_key_value" in name]
-        single = [p for name, p in matrices if "query_key_value" not in name]
-        matrix_groups = [g for g in ({"params": single}, {"params": stacked, "parts": 3}) if g["params"]]
+        parts = _parts(model)
+        by_parts: dict[int, list[nn.Parameter]] = {}
+        for name, parameter in trained:
+            if _is_hidden_matrix(name, parameter):
+                by_parts.setdefault(parts.get(name, 1), []).append(parameter)
+        matrix_groups = [{"params": by_parts[number], "parts": number} for number in sorted(by_parts)]
         if matrix_groups:
             rate = config.matrix_learning_rate
             optimizers.append(Muon(matrix_groups, lr=rate, momentum=config.momentum, weight_decay=config.weight_decay))
@@ -111,6 +113,15 @@ def build_optimizers(model: nn.Module, config: TrainingConfig) -> list[torch.opt
         for group in optimizer.param_groups:
             group["highest_lr"] = group["lr"]
     return optimizers
+
+
+def _parts(model: nn.Module) -> dict[str, int]:
+    """Parameters that hold several matrices, one above the other (gates; queries, keys and values), and how many."""
+    return {
+        f"{prefix}.{name}": number
+        for prefix, module in model.named_modules()
+        for name, number in getattr(module, "stacked", {}).items()
+    }
 
 
 def _is_hidden_matrix(name: str, parameter: Tensor) -> bool:

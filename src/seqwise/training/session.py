@@ -13,41 +13,31 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from ..config import build
-from ..data.batches import Streams, Windows
-from ..data.source import TextData, open_text
-from ..data.store import TokenStore, build_store
-from ..decoding import DecodingConfig, generate
 from ..errors import CheckpointError, ConfigError
-from ..evaluation.likelihood import Score, evaluate
-from ..models import family
+from ..models import MODELS, family
 from ..run import Checkpoint, Run, RunConfig, check_free, interface_of, load_weights
 from ..settings import DataConfig, TokenizerConfig, TrainingConfig
-from ..text import UNKNOWN_WORD, Tokenizer, train_tokenizer, whole_blocks
+from ..tasks import TASKS, Task, task_named, task_of
+from ..tasks.task import Advance, BatchSource, Score, Tell
 from .card import write_card
 from .counting import count
+from .em import expect_and_maximise
 from .given import BUDGETS, absolute, check_given, check_same, given_settings
-from .loop import BatchSource, Hooks, train
+from .loop import Hooks, train
 from .optimizers import build_optimizers
 from .report import Report
-from .sizing import DEFAULT_MINUTES, Facts, choose_tokenizer, suggest
+from .sizing import DEFAULT_MINUTES, facts_of, suggest
 
-BPE_CHARACTERS = 50_000_000  # as many are enough to choose byte pairs by
 TRAINING_SHARE = 0.9  # of a budget in minutes; the rest is validation, samples and checkpoints
 MOST_VALID_TOKENS = 250_000  # for a validation while training
 MOST_FINAL_TOKENS = 1_000_000  # for the one at the end; `seqwise evaluate` scores all
 VALIDATION_SHARE = 0.006  # of a budget, for each of about ten validations
-
-Tell = Callable[[str], None]
-"""Told a sentence on each thing that was decided, found or begun."""
-Advance = Callable[[str, int, int], None]
-"""Told (what, done, of how many) while data is prepared."""
 
 
 @dataclass
@@ -55,8 +45,9 @@ class Session:
     """A run that is ready to train, from the start or from its last checkpoint."""
 
     run: Run
-    data: TextData
-    stores: dict[str, TokenStore]
+    task: Task
+    data: Any
+    stores: dict[str, Any]
     resume_from: Checkpoint | None = None
     score: Score | None = None
     """Of the best model on the validation part (a million tokens of it at most), once training is over."""
@@ -72,19 +63,19 @@ class Session:
         torch.manual_seed(config.seed)
         model = self.run.build_model()
         self.run.load_initial_weights(model)
-        if family(self.run.config.model_name).learns_by == "counting":
-            reports = count(model, self.stores["train"], self._hooks(model, wants_stop))
+        hooks = self._hooks(model, wants_stop)
+        learns_by = family(self.run.config.model_name).learns_by
+        if learns_by == "counting":
+            reports = count(model, self.task.sequences(self.stores["train"], model)[0], hooks)
+        elif learns_by == "em":
+            sequences = self.task.sequences(self.stores["train"], model)
+            reports = expect_and_maximise(model, sequences, config, hooks=hooks, resume=self.resume_from)
         else:
             model.to(choose_device(config.device))
             if config.steps == 0:
                 self._plan_steps(model, tell)
-            reports = train(
-                model,
-                self._batches(model),
-                self.run.config.training,
-                hooks=self._hooks(model, wants_stop),
-                resume=self.resume_from,
-            )
+            batches = self.task.batches(self.stores["train"], model, config)
+            reports = train(model, batches, self.run.config.training, hooks=hooks, resume=self.resume_from)
         last = None
         for last in reports:
             self.run.append_log(last.to_dict())
@@ -92,56 +83,43 @@ class Session:
         self.is_interrupted = wants_stop() and (last is None or last.step < self.run.config.training.steps)
         if not self.is_interrupted:
             best = self.run.load_model()
-            valid = self.stores["valid"].first(MOST_FINAL_TOKENS)
-            scored = about(self.run, f"valid:{self.data.fingerprint[:8]}:{valid.num_tokens}")
-            self.score = evaluate(best, valid, about=scored)
+            valid = self.task.beginning(self.stores["valid"], MOST_FINAL_TOKENS)
+            scored = f"valid:{self.data.fingerprint[:8]}:{len(valid)}"
+            self.score = self.task.score(best, valid, self.run.vocab, self.run.config.data, scored=scored)
             self.run.save_card(write_card(self.run, best, self.score))
-
-    def _batches(self, model: Any) -> Streams | Windows:
-        config = self.run.config.training
-        common = {"context": config.context, "batch_size": config.batch_size, "seed": config.seed}
-        if model.carries_state:
-            return Streams(self.stores["train"], **common)
-        return Windows(self.stores["train"], stride=config.stride, **common)
 
     def _plan_steps(self, model: torch.nn.Module, tell: Tell) -> None:
         """Turn a budget in minutes or epochs into steps, once; from then on they are a setting of the run."""
         config = self.run.config.training
-        batches = self._batches(model)
+        batches = self.task.batches(self.stores["train"], model, config)
         if config.epochs is not None:
             self.run.save_config(self.run.with_training(steps=max(1, round(config.epochs * batches.steps_per_epoch))))
             return
         seconds = (config.minutes or DEFAULT_MINUTES) * 60
         per_step = seconds_per_step(model, batches, config, longest=0.04 * seconds)
         steps = max(10, int(TRAINING_SHARE * seconds / per_step))
-        tokens_per_step = batches.batch(0).counts()["tokens"]
+        per_batch = sum(batches.batch(0).counts().values())
         # scoring costs about a third of training on as many tokens
-        affordable = int(VALIDATION_SHARE * seconds * 3 * tokens_per_step / per_step)
+        affordable = int(VALIDATION_SHARE * seconds * 3 * per_batch / per_step)
         changes = {"steps": steps}
-        if affordable < (config.valid_tokens or self.stores["valid"].num_tokens):
+        if affordable < (config.valid_tokens or len(self.stores["valid"])):
             changes["valid_tokens"] = max(4096, affordable)
         self.run.save_config(self.run.with_training(**changes))
         epochs = steps / batches.steps_per_epoch
+        what = "text" if self.task.name == "text" else "data"
         tell(
-            f"{steps:,} steps of {tokens_per_step:,} tokens fit {seconds / 60:g} minutes ({epochs:.2g} times the text)"
+            f"{steps:,} steps of {per_batch:,} {self.task.unit} fit {seconds / 60:g} minutes "
+            f"({epochs:.2g} times the {what})"
         )
 
     def _hooks(self, model: Any, wants_stop: Callable[[], bool]) -> Hooks:
-        config, run = self.run.config.training, self.run
-        valid = self.stores["valid"].first(config.valid_tokens or None)
-        decoding = DecodingConfig(max_tokens=config.sample_tokens, seed=config.seed, temperature=0.8)
+        run, task = self.run, self.task
 
         def validate() -> float:
-            return evaluate(model, valid).nats_per_token
+            return task.validate(model, self.stores["valid"], run.config.training.valid_tokens or None)
 
-        def sample() -> str:
-            was_training = getattr(model, "training", False)
-            if was_training:
-                model.eval()
-            tokens = generate(model, [[run.tokenizer.boundary]], decoding)[0][0].tokens
-            if was_training:
-                model.train()
-            return run.tokenizer.decode(tokens)
+        def sample() -> str | None:
+            return task.sample(model, run.vocab, run.config.training)
 
         def checkpoint(saved: Checkpoint) -> None:
             progress = {**saved.progress, "log_length": run.log_length()}
@@ -155,6 +133,7 @@ def prepare(
     *,
     model: str,
     out: Path,
+    task: str | None = None,
     minutes: float | None = None,
     steps: int | None = None,
     epochs: float | None = None,
@@ -162,6 +141,7 @@ def prepare(
     valid: str | None = None,
     test: str | None = None,
     split: str | None = None,
+    columns: Sequence[str] = (),
     seed: int | None = None,
     config_file: Path | None = None,
     overrides: Sequence[str] = (),
@@ -181,12 +161,14 @@ def prepare(
         raise ConfigError(f"--from {start_from} brings its own tokenizer; drop --tokenizer.")
     where = str(config_file) if config_file else "--set"
     sources = [absolute(s) for s in ([source] if isinstance(source, str | Path) else source)]
+    chosen_task = _choose_task(task, sources, model)
     options: dict[str, dict[str, Any]] = {
         "data": {
             "source": sources,
             "valid": valid and absolute(valid),
             "test": test and absolute(test),
             "split": split,
+            "columns": list(columns) or None,
         },
         "tokenizer": {"kind": tokenizer},
         "training": {"minutes": minutes, "steps": steps, "epochs": epochs, "seed": seed},
@@ -199,40 +181,55 @@ def prepare(
         given["training"]["minutes"] = DEFAULT_MINUTES
     choose_device(build(TrainingConfig, given["training"], section="training", where=where).device)
 
-    data = open_text(sources if len(sources) > 1 else sources[0], **_data_options(data_config))
+    data = chosen_task.open(data_config)
     tell(data.description)
-    made = base.tokenizer if base is not None else _make_tokenizer(tokenizer_config, data, tell)
-    stores = encode(data, made, advance)
-    for part, store in stores.items():
-        if store.num_tokens < 2:
-            raise ConfigError(f"{data.name}: the {part} part has {store.num_tokens} tokens; give more text.")
-    facts = Facts(stores["train"].num_tokens, made.vocab_size, made.kind, given["training"].get("minutes"))
+    vocab = base.vocab if base is not None else chosen_task.learn_vocab(data, tokenizer_config, tell)
+    stores = chosen_task.stores(data, vocab, advance)
+    facts = facts_of(chosen_task.name, data, stores["train"], vocab, given["training"].get("minutes"))
+    if facts.season and data_config.season is None:
+        data_config = replace(data_config, season=facts.season)
     suggested_model, suggested_training = suggest(model, facts)
     if "context" in given["model"]:
         suggested_training["context"] = given["model"]["context"]
     if base is not None:
         suggested_model = vars(base.config.model)
         suggested_training["context"] = base.config.training.context
-    model_values = {**suggested_model, **given["model"]}
-    model_config: Any = build(row.config, model_values, section="model", where=where)
+    model_config: Any = build(row.config, {**suggested_model, **given["model"]}, section="model", where=where)
     training = build(TrainingConfig, {**suggested_training, **given["training"]}, section="training", where=where)
     training = replace(training, threads=training.threads or torch.get_num_threads())
-    if training.valid_tokens == 0 and stores["valid"].num_tokens > MOST_VALID_TOKENS:
+    if training.valid_tokens == 0 and len(stores["valid"]) > MOST_VALID_TOKENS:
         training = replace(training, valid_tokens=MOST_VALID_TOKENS)
     _check_context(model_config, training)
     data_config = replace(data_config, fingerprint=data.fingerprint, description=data.description)
-    tokenizer_config = replace(tokenizer_config, kind=made.kind)  # type: ignore[arg-type]
-    config = RunConfig(model, data_config, tokenizer_config, model_config, training)
+    if vocab.tokenizer is not None:
+        tokenizer_config = replace(tokenizer_config, kind=vocab.tokenizer.kind)  # type: ignore[arg-type]
+    config = RunConfig(model, data_config, tokenizer_config, model_config, training, task=chosen_task.name)
+    row.build(model_config, interface_of(vocab))  # what does not fit the data is told before anything is written
     tell(_sizes(config))
     weights = None
     if base is not None:
         weights = base.load_model().state_dict()
         try:
-            load_weights(row.build(model_config, interface_of(made)), weights, base.path)
+            load_weights(row.build(model_config, interface_of(vocab)), weights, base.path)
         except CheckpointError:
             changed = ", ".join(f"model.{name} = {value}" for name, value in given["model"].items())
             raise ConfigError(f"{start_from} has weights of other shapes than {changed}; drop that setting.") from None
-    return Session(Run.create(out, config, made, initial_weights=weights), data, stores)
+    return Session(Run.create(out, config, vocab, initial_weights=weights), chosen_task, data, stores)
+
+
+def _choose_task(asked: str | None, sources: list[str], model: str) -> Task:
+    found = task_named(asked or task_of(sources))
+    if found.name not in family(model).tasks:
+        others = ", ".join(name for name, row in MODELS.items() if found.name in row.tasks)
+        raise ConfigError(
+            f"{sources[0]} is taken for {found.name} ({_WHAT[found.name]}), which {model} does not do. "
+            f"Families that do: {others}."
+        )
+    return found
+
+
+_WHAT = {"text": "running text", "numbers": "columns of numbers", "label": "sequences with one answer each"}
+assert set(_WHAT) == set(TASKS)
 
 
 def resume(
@@ -246,11 +243,11 @@ def resume(
     run = Run.open(out)
     config = run.config
     check_same(run, asked or {})
-    sources = config.data.source
-    data = open_text(sources if len(sources) > 1 else sources[0], **_data_options(config.data))
+    task = task_named(config.task)
+    data = task.open(config.data)
     if data.fingerprint != config.data.fingerprint:
         raise CheckpointError(
-            f"{out} was trained on other data: {', '.join(sources)} has changed since "
+            f"{out} was trained on other data: {', '.join(config.data.source)} has changed since "
             f"(sha256 {data.fingerprint[:12]}…, was {config.data.fingerprint[:12]}…). "
             "Restore the data, or train a new run with another --out."
         )
@@ -269,27 +266,7 @@ def resume(
             tell(f"using {config.training.threads} threads as before, so that the numbers are the same")
         if config.torch != torch.__version__:
             tell(f"begun with torch {config.torch}, going on with {torch.__version__}: the numbers may differ slightly")
-    return Session(run, data, encode(data, run.tokenizer, advance), checkpoint)
-
-
-def encode(data: TextData, tokenizer: Tokenizer, advance: Advance = lambda *_: None) -> dict[str, TokenStore]:
-    """The parts of the data as token stores, from the cache where they are known."""
-    stores = {}
-    for part in data.parts:
-        done = 0
-
-        def progress(num_chars: int, part: str = part) -> None:
-            nonlocal done
-            done += num_chars
-            advance(f"encoding {part}", done, data.characters[part])
-
-        stores[part] = build_store(data, part, tokenizer, progress=progress)
-    return stores
-
-
-def about(run: Run, scored: str) -> str:
-    """What a score's signature says of the text, named with the beginning of its fingerprint, and of the tokenizer."""
-    return f"{scored}|tokenizer={run.config.tokenizer.kind}:{run.tokenizer.vocab_size}"
+    return Session(run, task, data, task.stores(data, run.vocab, advance), checkpoint)
 
 
 def choose_device(name: str) -> torch.device:
@@ -325,31 +302,6 @@ def seconds_per_step(model: torch.nn.Module, batches: BatchSource, config: Train
     return statistics.median(times[2:])  # the first ones allocate
 
 
-def _data_options(config: DataConfig) -> dict[str, str | None]:
-    return {"valid": config.valid, "test": config.test, "split": config.split}
-
-
-def _make_tokenizer(config: TokenizerConfig, data: TextData, tell: Tell) -> Tokenizer:
-    train_part = data.parts["train"]
-    kind: str = config.kind
-    why = "as asked"
-    if kind == "auto":
-        beginning = next(iter(train_part.blocks()))
-        kind, why = choose_tokenizer(data.characters["train"], has_unknown_words=UNKNOWN_WORD in beginning)
-    options: dict[str, Any] = {"min_count": config.min_count} if config.min_count is not None else {}
-    if kind in ("word", "bpe") and config.vocab_size is not None:
-        options["vocab_size"] = config.vocab_size
-    if kind == "word":
-        options["lower_case"] = config.lower_case
-    blocks: Iterator[str] = whole_blocks(train_part.blocks())
-    if kind == "bpe":  # pairs of bytes are learned from a part of a long text, taken evenly
-        blocks = islice(blocks, 0, None, -(-data.characters["train"] // BPE_CHARACTERS))
-    made = train_tokenizer(kind, blocks, **options)
-    names = {"char": "characters", "word": "words", "bpe": "byte pairs"}
-    tell(f"tokenizer: {names[kind]}, {made.vocab_size:,} tokens ({why})")
-    return made
-
-
 def _check_context(model_config: Any, training: TrainingConfig) -> None:
     limit = getattr(model_config, "context", None)
     if limit is not None and training.context > limit:
@@ -359,13 +311,22 @@ def _check_context(model_config: Any, training: TrainingConfig) -> None:
         )
 
 
+SHOWN = (
+    *("smoothing", "order", "num_states", "state_dim", "window", "num_layers", "model_dim", "num_heads", "kernel_size"),
+    *("context", "dropout", "pooling"),
+)
+
+
 def _sizes(config: RunConfig) -> str:
-    shown = ("order", "num_layers", "model_dim", "num_heads", "context", "dropout")
-    model = ", ".join(f"{name} {getattr(config.model, name)}" for name in shown if hasattr(config.model, name))
-    if family(config.model_name).learns_by == "counting":
+    left_out = () if config.task == "label" else ("pooling",)
+    model = ", ".join(
+        f"{name} {getattr(config.model, name)}"
+        for name in SHOWN
+        if hasattr(config.model, name) and name not in left_out
+    )
+    if family(config.model_name).learns_by != "gradients":
         return f"{config.model_name}: {model}"
     t = config.training
-    return (
-        f"{config.model_name}: {model}; {t.optimizer}, rate {t.learning_rate:g}, "
-        f"batches of {t.batch_size} x {t.context} tokens"
-    )
+    rows = f"{t.batch_size} sequences" if config.task == "label" else f"{t.batch_size} x {t.context} steps"
+    rows = f"{t.batch_size} x {t.context} tokens" if config.task == "text" else rows
+    return f"{config.model_name}: {model}; {t.optimizer}, rate {t.learning_rate:g}, batches of {rows}"

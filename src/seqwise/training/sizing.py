@@ -10,8 +10,10 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from ..data.numbers import find_season
+from ..data.vocab import Vocab
+
 DEFAULT_MINUTES = 2.0
-BPE_FROM_CHARACTERS = 30_000_000  # from here on byte pairs: more text per step than one can read in characters
 
 
 @dataclass(frozen=True)
@@ -19,24 +21,109 @@ class Facts:
     """What sizes follow from."""
 
     train_tokens: int
+    """Tokens, rows of numbers, or examples in the training part."""
     vocab_size: int
     tokenizer: str
+    """Its kind; empty where the data is not text."""
     minutes: float | None
     """None where the budget is in steps or epochs."""
+    task: str = "text"
+    num_columns: int = 0
+    season: int = 0
+    """Numbers: steps after which the series resembles itself; 1 where it does not."""
+    length: int = 0
+    """Labels: steps of a sequence."""
 
 
-def choose_tokenizer(characters: int, *, has_unknown_words: bool) -> tuple[str, str]:
-    """A tokenizer for a text, by its size and by whether rare words were taken out of it already, and the reason."""
-    if has_unknown_words:
-        return "word", "rare words are already <unk>, so this is a text for word models"
-    if characters >= BPE_FROM_CHARACTERS:
-        return "bpe", f"{characters:,} characters are enough to learn from pieces of words"
-    return "char", f"{characters:,} characters: small models learn most from single characters"
+def facts_of(task: str, data: Any, train: Any, vocab: Vocab, minutes: float | None) -> Facts:
+    if task == "numbers":
+        season = find_season(data.values[data.parts["train"]])
+        return Facts(len(train), 0, "", minutes, task, num_columns=len(data.columns), season=season)
+    if task == "label":
+        return Facts(len(train), vocab.input_size, "", minutes, task, length=train.inputs.shape[1])
+    assert vocab.tokenizer is not None
+    return Facts(len(train), vocab.tokenizer.vocab_size, vocab.tokenizer.kind, minutes)
 
 
 def suggest(model_name: str, facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
     """Settings for the sections model and training."""
-    return {"ngram": _ngram, "lstm": _lstm, "gpt": _gpt}[model_name](facts)
+    if facts.task == "numbers":
+        return _for_numbers(model_name, facts)
+    if facts.task == "label":
+        return _for_labels(model_name, facts)
+    if model_name in ("rnn", "gru", "lstm"):
+        return _recurrent(model_name, facts)
+    return {"ngram": _ngram, "hmm": _hmm, "window": _window, "conv": _conv, "gpt": _gpt}[model_name](facts)
+
+
+NUMBER_SIZES: dict[str, dict[str, Any]] = {
+    "window": {"embed_dim": 16, "model_dim": 64},
+    "conv": {"model_dim": 32, "num_layers": 4},
+    "rnn": {"model_dim": 64},
+    "gru": {"model_dim": 64},
+    "lstm": {"model_dim": 64},
+    "gpt": {"num_layers": 2, "model_dim": 32, "num_heads": 2},
+}
+
+
+def _for_numbers(model_name: str, facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Series are short and noisy: small networks, some dropout, and a reach of about two seasons."""
+    if model_name == "hmm":
+        return {"num_states": 8}, {"steps": 100, "restarts": 4}
+    if model_name == "kalman":
+        state_dim = 16 if facts.num_columns == 1 else min(48, 8 + 5 * facts.num_columns)
+        season = facts.season if facts.season > 1 else 0
+        return {"state_dim": state_dim, "season": season}, {"steps": 20 if facts.num_columns == 1 else 10}
+    reach = int(min(256, max(32, 2 * facts.season), max(4, facts.train_tokens // 4)))
+    model = {**NUMBER_SIZES[model_name], "dropout": 0.1}
+    if model_name == "window":
+        model["window"] = min(reach, max(8, min(48, facts.season + 1)))
+    if model_name == "gpt":
+        model |= {"context": reach, "feed_forward_dim": 96}
+    training = {
+        "batch_size": max(1, min(16, facts.train_tokens // (2 * reach))),
+        "context": reach,
+        "optimizer": "adamw",
+        "learning_rate": 3e-3,
+        "weight_decay": 0.01,
+        "schedule": "linear",
+        "warmup_steps": 20,
+        "num_samples": 0,
+    }
+    return model, training
+
+
+LABEL_SIZES: dict[str, dict[str, Any]] = {
+    "window": {"window": 8, "embed_dim": 16, "model_dim": 128, "pooling": "mean"},
+    "conv": {"model_dim": 64},
+    "rnn": {"model_dim": 128},
+    "gru": {"model_dim": 128},
+    "lstm": {"model_dim": 128},
+    "gpt": {"num_layers": 2, "model_dim": 64, "num_heads": 2},
+}
+
+
+def _for_labels(model_name: str, facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
+    model = dict(LABEL_SIZES[model_name])
+    if model_name == "conv":
+        model["num_layers"] = max(2, math.ceil(math.log2(facts.length + 1)) - 1)  # so that the last step sees the first
+    if model_name == "gpt":
+        model["context"] = max(2, facts.length)
+    training = {
+        "batch_size": max(1, min(64, facts.train_tokens // 4)),
+        "context": facts.length,
+        "optimizer": "adamw",
+        "learning_rate": 2e-3,
+        "schedule": "linear",
+        "warmup_steps": 50,
+        "num_samples": 0,
+    }
+    return model, training
+
+
+def _hmm(facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
+    num_states = 16 if facts.train_tokens < 2_000_000 else 32
+    return {"num_states": num_states}, {"steps": 100, "restarts": 2}
 
 
 def _ngram(facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -47,12 +134,43 @@ def _ngram(facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
     return {"order": order, "across_lines": facts.tokenizer != "word"}, {}
 
 
-def _lstm(facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
+def _window(facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
+    is_long = (facts.minutes or DEFAULT_MINUTES) >= 4
+    if facts.tokenizer == "char":
+        model: dict[str, Any] = {"window": 16, "embed_dim": 32, "model_dim": 512 if is_long else 256}
+    else:
+        model = {"window": 5, "embed_dim": 128, "model_dim": 256}
+    model["dropout"] = _dropout(facts, 0.1) if is_long else 0.0
+    return model, _parallel_training(facts, context=64, rows=32)
+
+
+def _conv(facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
+    is_long = (facts.minutes or DEFAULT_MINUTES) >= 4
+    model: dict[str, Any] = {"model_dim": 192 if is_long else 128, "num_layers": 6, "kernel_size": 3}
+    model["dropout"] = _dropout(facts, 0.1) if is_long else 0.0
+    return model, _parallel_training(facts, context=128, rows=16)
+
+
+def _parallel_training(facts: Facts, *, context: int, rows: int) -> dict[str, Any]:
+    return {
+        "batch_size": _rows(facts, context, rows),
+        "context": context,
+        "optimizer": "muon",
+        "learning_rate": 5e-3,
+        "matrix_learning_rate": 0.02,
+        "schedule": "linear",
+        "warmup_steps": 30,
+    }
+
+
+def _recurrent(model_name: str, facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
     minutes = facts.minutes or DEFAULT_MINUTES
     if minutes < 4:
         model, rate = {"model_dim": 256, "num_layers": 1, "dropout": 0.0}, 1e-2
     else:
         model, rate = {"model_dim": 512, "num_layers": 2, "dropout": _dropout(facts, 0.2)}, 4e-3
+    if model_name == "rnn":
+        rate /= 5  # no gate holds the state: larger steps throw it about
     training = {
         "batch_size": _rows(facts, 64, 32),
         "context": 64,

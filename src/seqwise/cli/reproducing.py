@@ -1,0 +1,72 @@
+"""seqwise reproduce: train a recipe, score it once, and compare with the figure it names."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import typer
+
+from ..api import TrainedRun
+from ..training.recipes import all_recipes, find_recipe, read_recipe
+from ..training.session import resume
+from . import note, say
+from .progress import display
+from .tables import columns
+from .training import ctrl_c
+
+
+def list_recipes() -> Iterator[str]:
+    rows = [["recipe", "what", "figure", "minutes"]]
+    for name, path in sorted(all_recipes().items()):
+        recipe = read_recipe(path).recipe
+        sign = "<=" if recipe.better == "lower" else ">="
+        rows.append([name, recipe.title, f"{recipe.metric} {sign} {recipe.published:g}", f"{recipe.minutes:g}"])
+    yield from columns(rows)
+
+
+def run_recipe(name: str, *, out: Path | None, quick: bool, should_resume: bool, as_json: bool) -> None:
+    file = read_recipe(find_recipe(name))
+    recipe = file.recipe
+    out = out or Path("runs") / (f"{file.name}-quick" if quick else file.name)
+    note(f"{recipe.title}: {recipe.metric} of {recipe.published:g} ({recipe.source})")
+    if quick:
+        note(f"shortened: {', '.join(recipe.quick)}; this form shows that the recipe runs, not what it reaches")
+    else:
+        note(f"about {recipe.minutes:g} minutes on two cores")
+    began = time.perf_counter()
+    with display() as shown:
+        if should_resume:
+            session = resume(out, tell=shown.tell, advance=shown.prepare)
+        else:
+            session = file.prepare(out, quick=quick, tell=shown.tell, advance=shown.prepare)
+        with ctrl_c() as wants_stop:
+            for report in session.reports(wants_stop=wants_stop, tell=shown.tell):
+                shown.report(report)
+    if session.is_interrupted:
+        note(f"stopped; everything is saved. Go on with: seqwise reproduce {name} --resume --out {out}")
+        raise typer.Exit(130)
+    score = TrainedRun(out).evaluate(split=recipe.split, **file.evaluate_options()).to_dict()
+    value, minutes = score[recipe.metric], (time.perf_counter() - began) / 60
+    reached = None if quick else recipe.reached(value)
+    found = {
+        "recipe": file.name,
+        "quick": quick,
+        "metric": recipe.metric,
+        "value": value,
+        "published": recipe.published,
+        "reached": reached,
+        "minutes": round(minutes, 2),
+        "split": recipe.split,
+        "signature": score["signature"],
+        "source": recipe.source,
+        "run": str(out),
+    }
+    if as_json:
+        say(json.dumps(found))
+        return
+    say(f"{recipe.metric} on {recipe.split}: {value:.4f}; to reach: {recipe.published:g} ({recipe.signature})")
+    say(f"signature: {score['signature']}; {minutes:.1f} minutes")
+    say("shortened form: no verdict" if quick else "reached" if reached else "not reached")

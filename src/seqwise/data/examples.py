@@ -1,0 +1,80 @@
+"""Sequences with one answer each: a label, or a number. What a model is given to label, and what it should say."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from .batch import Batch, Labels, Tokens, Values
+
+
+@dataclass(frozen=True)
+class ExampleStore:
+    """Examples side by side, all of one length."""
+
+    inputs: np.ndarray
+    """(N, T) tokens, int64, or (N, T, C) numbers, float32."""
+    answers: np.ndarray
+    """(N,) labels, int64, or numbers, float32."""
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+    def batch(self, chosen: np.ndarray | slice) -> Batch:
+        inputs, answers = torch.from_numpy(self.inputs[chosen]), torch.from_numpy(self.answers[chosen])
+        fields = {"values": Values(inputs.float())} if inputs.dim() == 3 else {"tokens": Tokens(inputs.long())}
+        if answers.dtype.is_floating_point:
+            return Batch(fields, {"number": Values(answers.float().view(-1, 1, 1))})
+        return Batch(fields, {"label": Labels(answers.long())})
+
+
+@dataclass(frozen=True)
+class ExampleData:
+    name: str
+    parts: dict[str, ExampleStore]
+    labels: list[str]
+    """The names of the labels; none where the answer is a number."""
+    vocab_size: int = 0
+    """Tokens that inputs are made of; 0 where they are numbers."""
+
+    @property
+    def num_columns(self) -> int:
+        inputs = self.parts["train"].inputs
+        return inputs.shape[2] if inputs.ndim == 3 else 0
+
+    @property
+    def fingerprint(self) -> str:
+        digest = hashlib.sha256()
+        for store in self.parts.values():
+            digest.update(np.ascontiguousarray(store.inputs).tobytes() + np.ascontiguousarray(store.answers).tobytes())
+        return digest.hexdigest()
+
+    @property
+    def description(self) -> str:
+        inputs = self.parts["train"].inputs
+        what = (
+            f"{inputs.shape[1]} steps of {inputs.shape[2]} numbers" if inputs.ndim == 3 else f"{inputs.shape[1]} tokens"
+        )
+        answer = f"one of {len(self.labels)} labels" if self.labels else "a number"
+        parts = ", ".join(f"{part} {len(store):,}" for part, store in self.parts.items())
+        return f"{self.name}: sequences of {what}, each with {answer} as its answer ({parts})"
+
+
+class Examples:
+    """Batches of examples in an order that is shuffled anew in each epoch; the batch of any step by itself."""
+
+    def __init__(self, store: ExampleStore, *, batch_size: int, seed: int = 0):
+        self.store, self.seed = store, seed
+        self.batch_size = min(batch_size, len(store))
+        self.steps_per_epoch = len(store) // self.batch_size
+        self._epoch = -1
+
+    def batch(self, step: int) -> Batch:
+        epoch, place = divmod(step, self.steps_per_epoch)
+        if epoch != self._epoch:
+            self._order = np.random.default_rng((self.seed, epoch)).permutation(len(self.store))
+            self._epoch = epoch
+        return self.store.batch(self._order[place * self.batch_size : (place + 1) * self.batch_size])

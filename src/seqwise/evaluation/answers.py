@@ -1,0 +1,98 @@
+"""How well a model answers for whole sequences: accuracy for labels, squared error for numbers, with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from .. import __version__
+from ..data.batch import Batch
+from ..data.examples import ExampleStore
+from ..models.contract import device_of
+from .likelihood import bootstrap_interval
+
+ROWS = 256  # scored at once
+
+
+@dataclass(frozen=True)
+class AnswerScore:
+    nats: np.ndarray
+    """-log p of each answer, (N,)."""
+    is_right: np.ndarray | None
+    """(N,) for labels."""
+    squared_errors: np.ndarray | None
+    """(N,) for numbers."""
+    signature: str
+
+    @property
+    def nats_per_answer(self) -> float:
+        return float(self.nats.mean())
+
+    @property
+    def accuracy(self) -> float:
+        assert self.is_right is not None
+        return float(self.is_right.mean())
+
+    @property
+    def mean_squared_error(self) -> float:
+        assert self.squared_errors is not None
+        return float(self.squared_errors.mean())
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Of accuracy, or of the mean squared error, 95 %, by resampling examples."""
+        totals = self.is_right if self.is_right is not None else self.squared_errors
+        assert totals is not None
+        return bootstrap_interval(totals.astype(np.float64), np.ones(len(totals)))
+
+    def headline(self) -> str:
+        low, high = self.interval
+        if self.is_right is not None:
+            share = f"{100 * self.accuracy:.2f} % right (95 %: {100 * low:.2f} to {100 * high:.2f})"
+            return f"{share} of {len(self.nats):,}, {self.nats_per_answer:.4f} nats per answer"
+        return (
+            f"mean squared error {self.mean_squared_error:.5f} (95 %: {low:.5f} to {high:.5f}) over {len(self.nats):,}"
+        )
+
+    def rows(self) -> Iterator[tuple[str, str]]:
+        yield "answers", self.headline()
+        yield "signature", f"`{self.signature}`"
+
+    def to_dict(self) -> dict[str, Any]:
+        found: dict[str, Any] = {"answers": len(self.nats), "interval": list(self.interval)}
+        if self.is_right is not None:
+            found |= {"accuracy": self.accuracy, "nats_per_answer": self.nats_per_answer}
+        else:
+            found |= {"mean_squared_error": self.mean_squared_error}
+        return {**found, "signature": self.signature}
+
+
+@torch.inference_mode()
+def predict_answers(model: Any, batch: Batch) -> list[float]:
+    return model.predict(batch.to(device_of(model))).answers.double().tolist()
+
+
+@torch.inference_mode()
+def evaluate_answers(model: Any, store: ExampleStore, *, about: str = "") -> AnswerScore:
+    """Answer every example of a part."""
+    was_training = getattr(model, "training", False)
+    if was_training:
+        model.eval()
+    device, nats, errors, is_label = device_of(model), [], [], not np.issubdtype(store.answers.dtype, np.floating)
+    for start in range(0, len(store), ROWS):
+        batch = store.batch(slice(start, start + ROWS)).to(device)
+        answers = model.predict(batch).answers.double().cpu().numpy()
+        log_probs, _ = model.score(batch)
+        nats.append(-log_probs[:, 0].double().cpu().numpy())
+        errors.append(answers - store.answers[start : start + ROWS])
+    if was_training:
+        model.train()
+    error = np.concatenate(errors)
+    signature = "|".join([*([about] if about else []), f"bootstrap=1000x{len(store)}", f"seqwise={__version__}"])
+    if is_label:
+        return AnswerScore(np.concatenate(nats), error == 0, None, f"accuracy|{signature}")
+    return AnswerScore(np.concatenate(nats), None, error**2, f"squared error|{signature}")

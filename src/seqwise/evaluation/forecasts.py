@@ -1,0 +1,269 @@
+"""How well a model forecasts numbers: log-likelihood per step, error and coverage of forecasts, beside naive ones.
+
+    log-likelihood per step = sum of log p(row | rows before) / steps, one step ahead, in the data's own units      (1)
+    MAE      = mean |forecast - what came|, 1 to h steps ahead, from origins spread over the part                   (2)
+    coverage = share of numbers that fall into their 95 % interval                                                  (3)
+    naive: the last number goes on; seasonal naive: what was there a season ago comes again
+
+A family that knows its h-step distribution says it (`forecast`); of the others paths are sampled, step by step.
+
+Shapes: O origins, S sampled paths, h horizon, C columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .. import __version__
+from ..data.batch import Batch, Values
+from ..data.numbers import NumberStore, Scaling
+from ..errors import ConfigError
+from ..models.contract import State, device_of, kept_of, select_rows
+from .likelihood import CHUNK, bootstrap_interval
+
+PATHS = 200  # sampled per origin
+MOST_ORIGINS = 100
+DEFAULT_HORIZON = 24
+LONGEST_SEASON_AS_HORIZON = 48
+Z95 = 1.959964
+
+
+@dataclass(frozen=True)
+class ForecastScore:
+    log_densities: np.ndarray
+    """Of each step of the part, in the data's own units, nats, (steps,)."""
+    observed: np.ndarray
+    """Whether a step has anything to predict, (steps,)."""
+    errors: dict[str, np.ndarray]
+    """|forecast - truth| by who forecast ("model", "naive", "seasonal"), (O, h, C), NaN where the truth is missing."""
+    is_covered: np.ndarray
+    """(O, h, C), NaN where the truth is missing."""
+    columns: list[str]
+    season: int
+    signature: str
+
+    @property
+    def nats_per_step(self) -> float:
+        """Negative log-likelihood; lower is better (1)."""
+        return float(-self.log_densities[self.observed].mean())
+
+    @property
+    def log_likelihood(self) -> float:
+        return -self.nats_per_step
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Of the log-likelihood per step, 95 %, by resampling stretches of the part."""
+        num = max(1, min(100, len(self.log_densities) // 2))
+        stretch = np.arange(len(self.log_densities)) * num // len(self.log_densities)
+        totals = np.bincount(stretch, weights=np.where(self.observed, self.log_densities, 0.0), minlength=num)
+        return bootstrap_interval(totals, np.bincount(stretch, weights=self.observed, minlength=num))
+
+    def mae(self, who: str = "model") -> float:
+        """The mean over origins, steps ahead and columns, in the data's own units (2)."""
+        return float(np.nanmean(self.errors[who]))
+
+    @property
+    def relative_error(self) -> float:
+        """The error as a share of the naive one, the mean over columns: below 1 is better than naive."""
+        model, naive = (np.nanmean(self.errors[who], axis=(0, 1)) for who in ("model", "naive"))
+        return float(np.mean(model / np.maximum(naive, 1e-12)))
+
+    @property
+    def coverage(self) -> float:
+        return float(np.nanmean(self.is_covered))  # (3)
+
+    @property
+    def horizon(self) -> int:
+        return int(self.errors["model"].shape[1])
+
+    def headline(self) -> str:
+        low, high = self.interval
+        return (
+            f"log-likelihood {self.log_likelihood:.4f} nats per step (95 %: {low:.4f} to {high:.4f}); MAE "
+            f"{self.mae():.4g} over {self.horizon} steps (naive {self.mae('naive'):.4g}, seasonal naive "
+            f"{self.mae('seasonal'):.4g}); 95 % intervals cover {100 * self.coverage:.1f} %"
+        )
+
+    def rows(self) -> Iterator[tuple[str, str]]:
+        low, high = self.interval
+        yield "log-likelihood, nats per step", f"{self.log_likelihood:.4f} (95 %: {low:.4f} to {high:.4f})"
+        yield f"MAE, {self.horizon} steps ahead", f"{self.mae():.5g}"
+        yield "MAE of naive", f"{self.mae('naive'):.5g}"
+        yield "MAE as a share of naive, mean of columns", f"{self.relative_error:.3f}"
+        yield f"MAE of seasonal naive (season {self.season})", f"{self.mae('seasonal'):.5g}"
+        yield "coverage of 95 % intervals", f"{100 * self.coverage:.1f} %"
+        for place, column in enumerate(self.columns if len(self.columns) > 1 else []):
+            errors = {who: float(np.nanmean(error[..., place])) for who, error in self.errors.items()}
+            shown = f"{errors['model']:.5g} (naive {errors['naive']:.5g}, seasonal {errors['seasonal']:.5g})"
+            yield f"MAE of {column}", shown
+        yield "signature", f"`{self.signature}`"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "log_likelihood_per_step": self.log_likelihood,
+            "interval": list(self.interval),
+            "steps": int(self.observed.sum()),
+            "horizon": self.horizon,
+            "season": self.season,
+            "mae": self.mae(),
+            "mae_naive": self.mae("naive"),
+            "mae_over_naive": self.relative_error,
+            "mae_seasonal_naive": self.mae("seasonal"),
+            "coverage": self.coverage,
+            "mae_by_column": {
+                column: float(np.nanmean(self.errors["model"][..., place])) for place, column in enumerate(self.columns)
+            },
+            "signature": self.signature,
+        }
+
+
+def default_horizon(season: int) -> int:
+    return season if 1 < season <= LONGEST_SEASON_AS_HORIZON else DEFAULT_HORIZON
+
+
+@torch.inference_mode()
+def evaluate_forecasts(
+    model: Any,
+    store: NumberStore,
+    scaling: Scaling,
+    *,
+    season: int,
+    horizon: int | None = None,
+    seed: int = 0,
+    about: str = "",
+) -> ForecastScore:
+    """Score a part of a series; what stands before the part is read first."""
+    was_training = getattr(model, "training", False)
+    if was_training:
+        model.eval()
+    num_rows = len(store) + 1 - store.first
+    horizon = min(horizon or default_horizon(season), num_rows)
+    if horizon < 1:
+        raise ConfigError(f"a horizon of {horizon} steps is too short; ask for at least 1.")
+    log_densities = log_densities_of(model, store)
+    log_densities -= (store.is_observed[store.first :] * np.log(scaling.scale)).sum(axis=1)
+    origins = _origins(store, horizon)
+    mean, low, high = forecasts(model, store, origins, horizon, seed=seed)
+    truth = _own_units(store, scaling, origins[:, None] + 1 + np.arange(horizon))  # (O, h, C)
+    naive, seasonal = _naive(store, scaling, origins, horizon, season)
+    mean, low, high = (scaling.undo(values) for values in (mean, low, high))
+    errors = {"model": np.abs(mean - truth), "naive": np.abs(naive - truth), "seasonal": np.abs(seasonal - truth)}
+    is_covered = np.where(np.isnan(truth), np.nan, (low <= truth) & (truth <= high))
+    if was_training:
+        model.train()
+    how = f"forecast:horizon={horizon},origins={len(origins)},season={season}"
+    signature = "|".join([how, *([about] if about else []), f"seqwise={__version__}"])
+    observed = np.asarray(store.is_observed[store.first :].any(axis=1))
+    return ForecastScore(log_densities, observed, errors, is_covered, scaling.columns, season, signature)
+
+
+@torch.inference_mode()
+def log_densities_of(model: Any, store: NumberStore) -> np.ndarray:
+    """log p of each row of the part given all before it (as far as the model sees), scaled units, nats: (steps,)."""
+    device = device_of(model)
+    if model.context is None:
+        state, found = model.fresh_state(1), []
+        for start in range(0, len(store), CHUNK):
+            places = np.arange(start, min(start + CHUNK, len(store)) + 1)[None]
+            scores, state = model.score(store.batch(places).to(device), state)
+            found.append(scores[0].double().cpu().numpy())
+        return np.concatenate(found)[store.first - 1 :]
+    context, stride = model.context, max(1, model.context // 2)
+    found, place = [], store.first - 1  # `place` stands before the next row to score
+    while place < len(store):
+        start = max(0, place - (context - stride))
+        end = min(start + context, len(store))
+        scores, _ = model.score(store.batch(np.arange(start, end + 1)[None]).to(device))
+        found.append(scores[0, place - start :].double().cpu().numpy())
+        place = end
+    return np.concatenate(found)
+
+
+def forecasts(
+    model: Any, store: NumberStore, origins: np.ndarray, horizon: int, *, seed: int = 0
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Forecast, and ends of its 95 % interval, 1 to h steps behind each origin, in scaled units: (O, h, C) each."""
+    if hasattr(model, "forecast"):
+        _, state = _read_to(model, store, origins)
+        mean, scale = (part.double().cpu().numpy() for part in model.forecast(state, horizon))
+        return mean, mean - Z95 * scale, mean + Z95 * scale
+    distribution, state = _read_to(model, store, origins)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        paths = sample_paths(model, distribution, state, len(origins), horizon)  # (S, O, h, C)
+    low, middle, high = np.quantile(paths, [0.025, 0.5, 0.975], axis=0)
+    return middle, low, high
+
+
+def sample_paths(model: Any, distribution: Any, state: State, num_origins: int, horizon: int) -> np.ndarray:
+    """(S, O, h, C): each path is drawn step by step, what was drawn being read as if it had come."""
+    steps = []
+    values: Tensor = distribution.sample((PATHS,))  # (S, O, C)
+    rows = torch.arange(num_origins, device=values.device).repeat(PATHS)
+    state = select_rows(state, rows)  # S times all origins
+    for step in range(horizon):
+        steps.append(values)
+        if step + 1 < horizon:
+            following, state = model.step(values.reshape(PATHS * num_origins, -1), state)
+            values = following.sample().view_as(values)
+    return torch.stack(steps, dim=2).double().cpu().numpy()
+
+
+def _read_to(model: Any, store: NumberStore, origins: np.ndarray) -> tuple[Any, State]:
+    """The distribution behind each origin and the state there; one row per origin."""
+    device = device_of(model)
+    if model.context is not None:  # as much of the past as it sees and still has room to go on
+        length = min(kept_of(model.context), int(origins.min()) + 1)
+        places = origins[:, None] - length + 1 + np.arange(length)
+        inputs = Values(*_rows_at(store, places))
+        return model.start(Batch({"values": inputs}, {}).to(device))
+    state, states, rows, before = model.fresh_state(1), [], [], 0
+    for origin in origins:
+        if origin > before:
+            _, state = model.score(store.batch(np.arange(before, origin + 1)[None]).to(device), state)
+        states.append(select_rows(state, torch.zeros(1, dtype=torch.long, device=device)))
+        rows.append(origin)
+        before = origin
+    joined = State({name: torch.cat([s.own[name] for s in states]) for name in states[0].own})
+    values, is_observed = _rows_at(store, np.array(rows))
+    return model.step(values.to(device), joined, is_observed.to(device))
+
+
+def _rows_at(store: NumberStore, places: np.ndarray) -> tuple[Tensor, Tensor]:
+    return torch.from_numpy(store.values[places].astype(np.float32)), torch.from_numpy(store.is_observed[places])
+
+
+def _origins(store: NumberStore, horizon: int) -> np.ndarray:
+    """The last rows known before each forecast: spread over the part, the first just before it."""
+    first, last = store.first - 1, len(store) - horizon
+    num = max(1, min(MOST_ORIGINS, last - first + 1))
+    return np.unique(np.linspace(first, last, num).round().astype(np.int64))
+
+
+def _own_units(store: NumberStore, scaling: Scaling, places: np.ndarray) -> np.ndarray:
+    values = scaling.undo(store.values[places])
+    values[~store.is_observed[places]] = np.nan
+    return values
+
+
+def _naive(
+    store: NumberStore, scaling: Scaling, origins: np.ndarray, horizon: int, season: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """What the last number, and the number a season before, would have forecast: (O, h, C) each."""
+    filled = _own_units(store, scaling, np.arange(len(store) + 1))
+    filled[0] = scaling.mean  # before anything is known
+    for row in range(1, len(filled)):  # a missing number is what it was before
+        gaps = np.isnan(filled[row])
+        filled[row, gaps] = filled[row - 1, gaps]
+    naive = np.repeat(filled[origins][:, None], horizon, axis=1)
+    ahead = np.arange(1, horizon + 1)
+    back = origins[:, None] + ahead - season * np.ceil(ahead / season).astype(np.int64)  # the last such row known
+    seasonal = np.where((back >= 1)[..., None], filled[np.maximum(back, 0)], naive)
+    return naive, seasonal

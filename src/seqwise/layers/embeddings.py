@@ -1,0 +1,40 @@
+"""What a step holds, as a vector: a row of a table for a token, a product for numbers.
+
+Shapes: B batch, T steps, C columns, E embedding width.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from ..data.batch import Tokens, Values
+
+
+class TokenEmbedding(nn.Embedding):
+    """x_t = scale * table[token]. A table that is the output as well is small, and scaled up where it is read."""
+
+    def __init__(self, vocab_size: int, embed_dim: int, *, std: float = 1.0, scale: float = 1.0):
+        super().__init__(vocab_size, embed_dim)
+        self.scale = scale
+        nn.init.normal_(self.weight, std=std)
+
+    def forward(self, tokens: Tokens) -> Tensor:  # type: ignore[override]
+        """(B, T) -> (B, T, E)."""
+        x = super().forward(tokens.ids)
+        return x * self.scale if self.scale != 1.0 else x
+
+
+class ValueEmbedding(nn.Module):
+    """x_t = W [values, which of them are there] + b. Values arrive with mean zero and variance one."""
+
+    def __init__(self, num_columns: int, embed_dim: int, *, std: float = 1.0):
+        super().__init__()
+        self.project = nn.Linear(2 * num_columns, embed_dim)
+        nn.init.normal_(self.project.weight, std=std * (2 * num_columns) ** -0.5)
+        nn.init.zeros_(self.project.bias)
+
+    def forward(self, field: Values) -> Tensor:
+        """(B, T, C) -> (B, T, E)."""
+        there = torch.ones_like(field.values) if field.is_observed is None else field.is_observed.to(field.values)
+        return self.project(torch.cat([field.values * there, there], dim=-1))

@@ -1,0 +1,231 @@
+"""Recurrent layers: a cell run along a sequence, and layers stacked.
+
+A cell (rnn.py, gru.py, lstm.py) is one step of its equations in plain sight, and names the kernel of torch that does
+all steps at once. Kernels are near the machine's limit, so they are used wherever they compute the same thing.
+
+How layers are stacked, with f_l the layer number l:
+
+    plain      x_{l+1} = f_l(x_l)                                                                      (1)
+    residual   x_{l+1} = x_l + f_l(x_l)                     a path without any layer    He et al. 2016 (2)
+    highway    x_{l+1} = t * f_l(x_l) + (1 - t) * x_l,  t = sigmoid(W x_l + b)   Srivastava et al. 2015 (3)
+    dense      x_{l+1} = f_l([x_1, ..., x_l]), all outputs side by side at the end   Huang et al. 2017 (4)
+
+Shapes: B batch, T steps, E input width, D state width, G gates, L layers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol, cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import dropout
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
+
+State = tuple[Tensor, ...]
+"""What a cell remembers: h, or h and c, (B, D) each; (B, L, D) for a stack."""
+
+
+class Cell(Protocol):
+    num_states: int
+    kernel: Callable[..., Any] | None
+    """torch's function for all steps at once; None where it has none for these equations."""
+    weights: CellWeights
+
+    def __call__(self, x: Tensor, state: State, hidden_weight: Tensor) -> State: ...
+
+
+class CellWeights(nn.Module):
+    """W, U and two biases of all gates, one above the other, as torch's kernels want them."""
+
+    def __init__(self, input_dim: int, hidden_dim: int, rows: int, *, normalise: bool = False, projected_from: int = 0):
+        super().__init__()
+        bound = (projected_from or hidden_dim) ** -0.5
+        self.hidden_dim, self.state_dim = hidden_dim, projected_from or hidden_dim
+        self.stacked = {"input": rows // self.state_dim, "hidden": rows // self.state_dim}
+        self.input = nn.Parameter(torch.empty(rows, input_dim).uniform_(-bound, bound))
+        self.hidden = nn.Parameter(torch.empty(rows, hidden_dim).uniform_(-bound, bound))
+        self.bias_input = nn.Parameter(torch.zeros(rows))
+        self.bias_hidden = nn.Parameter(torch.zeros(rows))
+        self.projection = None
+        if projected_from:
+            self.projection = nn.Parameter(torch.empty(hidden_dim, projected_from).uniform_(-bound, bound))
+        # inside the recurrence, before the gates: Ba et al. 2016
+        self.input_norm = nn.LayerNorm(rows, bias=False) if normalise else nn.Identity()
+        self.hidden_norm = nn.LayerNorm(rows, bias=False) if normalise else nn.Identity()
+
+    def forward(self, x: Tensor, h: Tensor, hidden_weight: Tensor) -> tuple[Tensor, Tensor]:
+        """W x + b and U h + b', (B, rows) each."""
+        from_input = self.input_norm(x @ self.input.T) + self.bias_input
+        return from_input, self.hidden_norm(h @ hidden_weight.T) + self.bias_hidden
+
+    def flat(self, hidden_weight: Tensor) -> list[Tensor]:
+        """In the order that kernels take them."""
+        projection = [] if self.projection is None else [self.projection]
+        return [self.input, hidden_weight, self.bias_input, self.bias_hidden, *projection]
+
+
+class RecurrentLayer(nn.Module):
+    """One cell along a sequence, or two of them, one from each end."""
+
+    def __init__(self, cells: list[nn.Module], *, weight_dropout: float = 0.0):
+        super().__init__()
+        self.cells = nn.ModuleList(cells)
+        self.weight_dropout = weight_dropout
+
+    @property
+    def _cells(self) -> list[Cell]:
+        return list(self.cells)  # type: ignore[arg-type]
+
+    @property
+    def _first(self) -> Any:
+        return self.cells[0]
+
+    @property
+    def output_dim(self) -> int:
+        return len(self.cells) * int(self._first.weights.hidden_dim)
+
+    def fresh_state(self, batch_size: int) -> State:
+        """Nothing remembered: h (and c), (B, directions, D) each."""
+        weights = self._first.weights
+        widths = [weights.hidden_dim, *([weights.state_dim] if self._first.num_states == 2 else [])]
+        return tuple(weights.input.new_zeros(batch_size, len(self.cells), width) for width in widths)
+
+    def forward(self, x: Tensor, state: State, lengths: Tensor | None = None) -> tuple[Tensor, State]:
+        """x (B, T, E) -> outputs (B, T, directions * D) and the state after each row's last step."""
+        hidden_weights = [self._dropped(cell.weights.hidden) for cell in self._cells]
+        if self._first.kernel is None:
+            return self.forward_by_steps(x, state, lengths, hidden_weights)
+        flat = [w for cell, u in zip(self._cells, hidden_weights, strict=True) for w in cell.weights.flat(u)]
+        before = tuple(s.transpose(0, 1).contiguous() for s in state)  # (B, directions, D) -> (directions, B, D)
+        options = (True, 1, 0.0, self.training, len(self.cells) == 2)  # biases, layers, dropout, training, both ways
+        if lengths is None:
+            outputs, *after = self._first.kernel(x, _as_kernel(before), flat, *options, True)
+        else:
+            packed = pack_padded_sequence(x, lengths.clamp(min=1).cpu(), batch_first=True, enforce_sorted=False)
+            order, back = cast(Tensor, packed.sorted_indices), cast(Tensor, packed.unsorted_indices)
+            before = tuple(s.index_select(1, order) for s in before)
+            data, *after = self._first.kernel(packed.data, packed.batch_sizes, _as_kernel(before), flat, *options)
+            was_read = (lengths > 0).view(1, -1, 1)  # a row without steps keeps its state
+            after = [
+                torch.where(was_read, new.index_select(1, back), old.index_select(1, back))
+                for new, old in zip(after, before, strict=True)
+            ]
+            packed = PackedSequence(data, packed.batch_sizes, order, back)
+            outputs, _ = pad_packed_sequence(packed, batch_first=True, total_length=x.shape[1])
+        return outputs, tuple(s.transpose(0, 1) for s in after)
+
+    def forward_by_steps(
+        self, x: Tensor, state: State, lengths: Tensor | None = None, hidden_weights: list[Tensor] | None = None
+    ) -> tuple[Tensor, State]:
+        """What `forward` computes, cell by cell: the explanation, the reference, and where torch has no kernel."""
+        T = x.shape[1]
+        if hidden_weights is None:
+            hidden_weights = [cell.weights.hidden for cell in self._cells]
+        outputs, states = [], []
+        for direction, (cell, u) in enumerate(zip(self._cells, hidden_weights, strict=True)):
+            now = tuple(s[:, direction] for s in state)  # (B, D) each
+            found: list[Tensor] = [x.new_empty(0)] * T
+            for t in range(T) if direction == 0 else reversed(range(T)):
+                after = cell(x[:, t], now, u)
+                if lengths is not None:  # behind the end of a row nothing changes
+                    is_step = (t < lengths.to(x.device)).unsqueeze(1)
+                    after = tuple(torch.where(is_step, new, old) for new, old in zip(after, now, strict=True))
+                now = after
+                found[t] = now[0]
+            outputs.append(torch.stack(found, dim=1))  # (B, T, D)
+            states.append(now)
+        return torch.cat(outputs, dim=-1), tuple(torch.stack(parts, dim=1) for parts in zip(*states, strict=True))
+
+    def _dropped(self, weight: Tensor) -> Tensor:
+        """U with some of its entries missing, the same ones at all steps (DropConnect; Merity et al. 2017)."""
+        return dropout(weight, self.weight_dropout, self.training) if self.weight_dropout else weight
+
+
+def _as_kernel(state: State) -> State | Tensor:
+    """Kernels take a state of one part bare."""
+    return state if len(state) == 2 else state[0]
+
+
+class RecurrentStack(nn.Module):
+    """Layers one above the other, joined as `connections` says, with dropout and normalisation between them."""
+
+    def __init__(
+        self,
+        make_cell: Callable[[int], nn.Module],
+        input_dim: int,
+        num_layers: int,
+        *,
+        connections: str = "plain",
+        bidirectional: bool = False,
+        dropout: float = 0.0,
+        is_variational: bool = False,
+        weight_dropout: float = 0.0,
+        normalise: bool = False,
+    ):
+        """`make_cell(input_dim)` makes a new cell."""
+        super().__init__()
+        self.connections = connections
+        self.layers, self.norms, self.gates = nn.ModuleList(), nn.ModuleList(), nn.ModuleList()
+        self.dropout = Dropout(dropout, is_variational=is_variational)
+        width, self.input_dim = input_dim, input_dim
+        for _ in range(num_layers):
+            self.norms.append(nn.LayerNorm(width) if normalise else nn.Identity())
+            cells = [make_cell(width) for _ in range(2 if bidirectional else 1)]
+            layer = RecurrentLayer(cells, weight_dropout=weight_dropout)
+            self.layers.append(layer)
+            self.gates.append(nn.Identity())
+            if connections == "highway" and width == layer.output_dim:
+                self.gates[-1] = nn.Linear(width, width)
+                nn.init.constant_(self.gates[-1].bias, -1.0)  # type: ignore[arg-type]  # carries at first
+            width = width + layer.output_dim if connections == "dense" else layer.output_dim
+        self.output_dim = width - input_dim if connections == "dense" else width
+
+    def fresh_state(self, batch_size: int) -> State:
+        """(B, L * directions, D) for each part of the state."""
+        states = [layer.fresh_state(batch_size) for layer in self.layers]  # type: ignore[operator]
+        return tuple(torch.cat(parts, dim=1) for parts in zip(*states, strict=True))
+
+    def forward(
+        self, x: Tensor, state: State, lengths: Tensor | None = None, *, by_steps: bool = False
+    ) -> tuple[Tensor, State]:
+        """x (B, T, E) -> outputs (B, T, output_dim) and the state after each row's last step."""
+        directions = len(self.layers[0].cells)  # type: ignore[arg-type]
+        after = []
+        for number, (layer, norm, gate) in enumerate(zip(self.layers, self.norms, self.gates, strict=True)):
+            before = tuple(s[:, number * directions : (number + 1) * directions] for s in state)
+            run = layer.forward_by_steps if by_steps else layer
+            y, layer_state = run(norm(x), before, lengths)  # type: ignore[operator]
+            after.append(layer_state)
+            if number < len(self.layers) - 1:
+                y = self.dropout(y)
+            x = self._join(x, y, gate)
+        x = x[..., self.input_dim :] if self.connections == "dense" else x
+        return x, tuple(torch.cat(parts, dim=1) for parts in zip(*after, strict=True))
+
+    def _join(self, x: Tensor, y: Tensor, gate: nn.Module) -> Tensor:
+        if self.connections == "dense":
+            return torch.cat([x, y], dim=-1)  # (4)
+        if self.connections == "plain" or x.shape[-1] != y.shape[-1]:  # the first layer may change the width
+            return y  # (1)
+        if self.connections == "residual":
+            return x + y  # (2)
+        t = gate(x).sigmoid()
+        return t * y + (1 - t) * x  # (3)
+
+
+class Dropout(nn.Module):
+    """Variational: one mask for all steps of a row, so that what is missing stays missing (Gal & Ghahramani 2016)."""
+
+    def __init__(self, share: float, *, is_variational: bool = False):
+        super().__init__()
+        self.share, self.is_variational = share, is_variational
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x (B, T, D)."""
+        if not self.share or not self.training:
+            return x
+        if not self.is_variational:
+            return dropout(x, self.share, True)
+        return x * dropout(torch.ones_like(x[:, :1]), self.share, True)

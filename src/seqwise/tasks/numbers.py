@@ -1,0 +1,105 @@
+"""Columns of numbers: predict the next row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ..data.batches import Streams, Windows
+from ..data.numbers import NumberData, NumberStore, Scaling, build_number_store, open_numbers
+from ..data.vocab import Vocab
+from ..errors import ConfigError
+from ..evaluation.forecasts import (
+    ForecastScore,
+    default_horizon,
+    evaluate_forecasts,
+    forecasts,
+    log_densities_of,
+)
+from ..settings import DataConfig, TokenizerConfig, TrainingConfig
+from .task import Advance, BatchSource, Tell
+
+
+class NumbersTask:
+    name = "numbers"
+    unit = "steps"
+    score_options: tuple[str, ...] = ("horizon",)
+
+    def open(self, config: DataConfig) -> NumberData:
+        if len(config.source) > 1 or config.valid or config.test:
+            raise ConfigError("numbers are read from one .csv file, split in order; drop the other files.")
+        return open_numbers(config.source[0], columns=config.columns or None, split=config.split)
+
+    def open_other(self, source: str, config: DataConfig, split: str | None) -> tuple[NumberData, str]:
+        columns = config.columns or None
+        return open_numbers(source, columns=columns, split=config.split), split or "test"
+
+    def learn_vocab(self, data: NumberData, config: TokenizerConfig, tell: Tell) -> Vocab:
+        if config.kind != "auto":
+            raise ConfigError(f"--tokenizer {config.kind}: numbers have no tokenizer; drop it.")
+        for note in data.notes:
+            tell(note)
+        return Vocab(scaling=Scaling.of(data))
+
+    def stores(self, data: NumberData, vocab: Vocab, advance: Advance = lambda *_: None) -> dict[str, NumberStore]:
+        return {part: self.store(data, part, vocab) for part in data.parts}
+
+    def store(self, data: NumberData, part: str, vocab: Vocab) -> NumberStore:
+        scaling = _scaling(vocab)
+        if data.columns != scaling.columns:
+            raise ConfigError(
+                f"{data.name} has the columns {', '.join(data.columns)}; the model reads {', '.join(scaling.columns)}."
+            )
+        return build_number_store(data, part, scaling)
+
+    def batches(self, store: NumberStore, model: Any, config: TrainingConfig) -> BatchSource:
+        common = {"context": config.context, "batch_size": config.batch_size, "seed": config.seed}
+        if model.carries_state:
+            return Streams(store, **common)
+        return Windows(store, stride=config.stride or max(1, config.context // 4), **common)
+
+    def sequences(self, store: NumberStore, model: Any) -> list[Any]:
+        first = 0 if getattr(model, "reads_empty_start", False) else 1
+        return [(store.values[first:], store.is_observed[first:])]
+
+    def beginning(self, store: NumberStore, most: int) -> NumberStore:
+        return store
+
+    def validate(self, model: Any, store: NumberStore, most: int | None) -> float:
+        is_observed = store.is_observed[store.first :].any(axis=1)
+        return float(-log_densities_of(model, store)[is_observed].mean())
+
+    def score(
+        self, model: Any, store: NumberStore, vocab: Vocab, config: DataConfig, *, scored: str, **options: Any
+    ) -> ForecastScore:
+        season = config.season or 1
+        horizon = options.get("horizon") or config.horizon
+        return evaluate_forecasts(model, store, _scaling(vocab), season=season, horizon=horizon, about=scored)
+
+    def sample(self, model: Any, vocab: Vocab, config: TrainingConfig) -> str | None:
+        return None
+
+    def predict(
+        self, model: Any, data: NumberData, part: str, vocab: Vocab, config: DataConfig, **options: Any
+    ) -> Iterator[str]:
+        """A forecast of what comes after the data, as a .csv: for each column the middle and a 95 % interval."""
+        scaling = _scaling(vocab)
+        store = self.store(data, next(reversed(data.parts)), vocab)
+        horizon = options.get("horizon") or config.horizon or default_horizon(config.season or 1)
+        origin = np.array([len(store)])
+        found = forecasts(model, store, origin, horizon, seed=options.get("seed") or 0)
+        middle, low, high = (scaling.undo(values)[0] for values in found)  # (h, C)
+        yield ",".join(["step", *(f"{c}{suffix}" for c in scaling.columns for suffix in ("", "_low", "_high"))])
+        for step in range(horizon):
+            cells = [f"{v[step, c]:.6g}" for c in range(len(scaling.columns)) for v in (middle, low, high)]
+            yield ",".join([str(step + 1), *cells])
+
+    def next_command(self, path: str) -> str:
+        return f"seqwise predict {path} --horizon 24"
+
+
+def _scaling(vocab: Vocab) -> Scaling:
+    assert vocab.scaling is not None
+    return vocab.scaling

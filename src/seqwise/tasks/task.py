@@ -1,0 +1,77 @@
+"""What every task can do. Session, command line and API know these verbs, and no task by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+from ..data.batch import Batch
+from ..data.vocab import Vocab
+from ..settings import DataConfig, TokenizerConfig, TrainingConfig
+
+Tell = Callable[[str], None]
+"""Told a sentence on each thing that was decided, found or begun."""
+Advance = Callable[[str, int, int], None]
+"""Told (what, done, of how many) while data is prepared."""
+
+
+class Score(Protocol):
+    """What evaluation returns: numbers, words for them, and how they were computed."""
+
+    @property
+    def signature(self) -> str: ...
+    def headline(self) -> str: ...
+    def rows(self) -> Iterator[tuple[str, str]]: ...
+    def to_dict(self) -> dict[str, Any]: ...
+
+
+class BatchSource(Protocol):
+    """Gives the batch of any step by itself, so that a run resumes at the exact place."""
+
+    steps_per_epoch: int
+
+    def batch(self, step: int) -> Batch: ...
+
+
+class Task(Protocol):
+    name: str
+    unit: str
+    """What a batch is counted in: tokens, steps, answers."""
+    score_options: tuple[str, ...]
+    """What `score` can be told besides."""
+
+    def open(self, config: DataConfig) -> Any: ...
+    def open_other(self, source: str, config: DataConfig, split: str | None) -> tuple[Any, str]:
+        """Other data than the run's own, to be scored: the data, and which part of it."""
+        ...
+
+    def learn_vocab(self, data: Any, config: TokenizerConfig, tell: Tell) -> Vocab: ...
+    def stores(self, data: Any, vocab: Vocab, advance: Advance = lambda *_: None) -> dict[str, Any]: ...
+    def store(self, data: Any, part: str, vocab: Vocab) -> Any: ...
+    def batches(self, store: Any, model: Any, config: TrainingConfig) -> BatchSource: ...
+    def sequences(self, store: Any, model: Any) -> list[Any]:
+        """The training part as families that learn by EM or counting want it."""
+        ...
+
+    def beginning(self, store: Any, most: int) -> Any:
+        """The beginning of a part, where it can be cut short."""
+        ...
+
+    def validate(self, model: Any, store: Any, most: int | None) -> float:
+        """Nats per token, step or answer on the beginning of a part."""
+        ...
+
+    def score(
+        self, model: Any, store: Any, vocab: Vocab, config: DataConfig, *, scored: str, **options: Any
+    ) -> Score: ...
+    def sample(self, model: Any, vocab: Vocab, config: TrainingConfig) -> str | None:
+        """A text as the model writes now; None where it does not write."""
+        ...
+
+    def predict(
+        self, model: Any, data: Any, part: str, vocab: Vocab, config: DataConfig, **options: Any
+    ) -> Iterator[str]:
+        """Answers, one a line: forecasts, labels or tags."""
+        ...
+
+    def next_command(self, path: str) -> str: ...

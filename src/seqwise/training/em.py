@@ -1,0 +1,119 @@
+"""Learning by expectation and maximisation: Baum-Welch for hidden Markov models, its kin for linear systems.
+
+A model has `initialise(sequences, seed)` and `em_step(sequences)`, which returns the objective (log-likelihood, and the
+log prior where there is one) before the step, and never lowers it. Restarts begin from other random starts; the best
+is kept.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from torch import Tensor
+
+from ..run import Checkpoint, load_weights
+from ..settings import TrainingConfig
+from .loop import Hooks
+from .report import Report
+
+SLACK = 1e-7  # relative: what rounding may take away
+
+
+class LearnsByEM(Protocol):
+    def initialise(self, sequences: Sequence[Any], seed: int) -> None: ...
+    def em_step(self, sequences: Sequence[Any]) -> float: ...
+    def state_dict(self) -> dict[str, Tensor]: ...
+    def load_state_dict(self, saved: dict[str, Tensor]) -> None: ...
+
+
+@dataclass
+class Progress:
+    step: int = 0
+    """Iterations made, over all restarts."""
+    restart: int = 0
+    iteration: int = 0
+    """Of this restart."""
+    objective: float | None = None
+    """Of this restart, before its last iteration."""
+    best: float | None = None
+    seconds: float = 0.0
+    is_stopped: bool = False
+
+
+def expect_and_maximise(
+    model: LearnsByEM,
+    sequences: Sequence[Any],
+    config: TrainingConfig,
+    *,
+    hooks: Hooks | None = None,
+    resume: Checkpoint | None = None,
+) -> Iterator[Report]:
+    """Up to `config.steps` iterations from each of `config.restarts` starts; one report an iteration."""
+    hooks = hooks or Hooks()
+    num_steps = sum(len(_rows(sequence)) for sequence in sequences)
+    progress = Progress()
+    if resume is not None:
+        load_weights(model, resume.weights, Path(f"checkpoint of step {resume.step}"))
+        progress = Progress(**{k: v for k, v in resume.progress.items() if k in Progress.__dataclass_fields__})
+    last_checkpoint = time.monotonic()
+
+    def save() -> None:
+        if hooks.checkpoint:
+            hooks.checkpoint(Checkpoint(dict(model.state_dict()), {}, asdict(progress)))
+
+    while progress.restart < config.restarts and not progress.is_stopped:
+        if progress.iteration == 0:
+            model.initialise(sequences, config.seed + progress.restart)
+        began = time.perf_counter()
+        objective = model.em_step(sequences)
+        progress.seconds += time.perf_counter() - began
+        gain = None if progress.objective is None else objective - progress.objective
+        if gain is not None and gain < -SLACK * max(1.0, abs(objective)):
+            raise AssertionError(
+                f"EM lowered its objective from {progress.objective} to {objective}: this is our mistake"
+            )
+        progress.objective, progress.step, progress.iteration = objective, progress.step + 1, progress.iteration + 1
+        is_over = progress.iteration >= config.steps or (gain is not None and gain < config.tolerance * num_steps)
+        valid, is_best, event = None, False, None
+        if is_over:
+            is_best = progress.best is None or objective > progress.best
+            if is_best:
+                progress.best = objective
+                if hooks.keep_best:
+                    hooks.keep_best()
+            valid = hooks.validate() if hooks.validate else None
+            event = f"start {progress.restart + 1} of {config.restarts}: {progress.iteration} iterations, "
+            event += f"{-objective / num_steps:.4f} nats per step" + (", the best so far" if is_best else "")
+            progress.restart, progress.iteration, progress.objective = progress.restart + 1, 0, None
+            progress.is_stopped = progress.restart == config.restarts
+        yield Report(
+            step=progress.step,
+            steps=config.steps * config.restarts,
+            tokens=progress.step * num_steps,
+            loss=-objective / num_steps,
+            learning_rate=0.0,
+            gradient_norm=0.0,
+            clipped=0,
+            seconds=progress.seconds,
+            tokens_per_second=progress.step * num_steps / max(1e-9, progress.seconds),
+            valid=valid,
+            is_best=is_best,
+            sample=hooks.sample() if is_over and hooks.sample else None,
+            event=event,
+        )
+        asked = hooks.wants_stop()
+        if asked or progress.is_stopped or time.monotonic() - last_checkpoint >= config.checkpoint_seconds:
+            save()
+            last_checkpoint = time.monotonic()
+        if asked:
+            return
+
+
+def _rows(sequence: Any) -> np.ndarray:
+    """Tokens, or the values of (values, which of them are there)."""
+    return sequence if isinstance(sequence, np.ndarray) else sequence[0]

@@ -1,0 +1,111 @@
+"""Recipes: settings that reach a published figure, with its source, and whether they still do.
+
+recipe = read_recipe(find_recipe("ptb-lstm"))
+session = recipe.prepare(Path("runs/ptb-lstm"))
+...                                              # train it
+recipe.verdict(value)                            # reached, or not
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from ..config import build, read_toml
+from ..errors import ConfigError, did_you_mean
+from .session import Session, prepare
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The section [recipe] of a settings file."""
+
+    title: str
+    """What is trained on what."""
+    data: str
+    """The data set."""
+    metric: str
+    """Which number of the score is compared: perplexity, nats_per_token, accuracy, …"""
+    published: float
+    """The figure to reach."""
+    source: str
+    """Where the figure comes from."""
+    signature: str
+    """How the figure is computed, in words."""
+    minutes: float
+    """What it takes on two CPU cores, about."""
+    better: Literal["lower", "higher"] = "lower"
+    """Which way is better."""
+    tolerance: float = 0.0
+    """How far beside the figure still counts as reached."""
+    split: Literal["valid", "test"] = "test"
+    """The part that is scored, once, at the end."""
+    evaluate: list[str] = field(default_factory=list)
+    """Options of the evaluation, such as view=sliding."""
+    quick: list[str] = field(default_factory=list)
+    """Settings of the shortened form that --quick runs, such as training.minutes=0.5."""
+
+    def reached(self, value: float) -> bool:
+        if self.better == "lower":
+            return value <= self.published + self.tolerance
+        return value >= self.published - self.tolerance
+
+
+@dataclass(frozen=True)
+class RecipeFile:
+    path: Path
+    recipe: Recipe
+    family: str
+
+    @property
+    def name(self) -> str:
+        return self.path.stem
+
+    def prepare(self, out: Path, *, quick: bool = False, **options: Any) -> Session:
+        overrides = self.recipe.quick if quick else []
+        return prepare(
+            self.recipe.data, model=self.family, out=out, config_file=self.path, overrides=overrides, **options
+        )
+
+    def evaluate_options(self) -> dict[str, Any]:
+        pairs = (option.partition("=") for option in self.recipe.evaluate)
+        return {name: int(value) if value.isdigit() else value for name, _, value in pairs}
+
+
+def recipe_folders() -> list[Path]:
+    """Beside where one stands, then beside the source of seqwise."""
+    return [Path("recipes"), Path(__file__).parents[3] / "recipes"]
+
+
+def all_recipes() -> dict[str, Path]:
+    found: dict[str, Path] = {}
+    for folder in reversed(recipe_folders()):
+        found |= {path.stem: path for path in sorted(folder.glob("*.toml"))}
+    return found
+
+
+def find_recipe(name: str) -> Path:
+    """A path, or the name of a recipe."""
+    if name.endswith(".toml") or "/" in name:
+        if not Path(name).exists():
+            raise ConfigError(f"{name}: no such recipe.")
+        return Path(name)
+    known: dict[str, Path] = all_recipes()
+    if name not in known:
+        raise ConfigError(f'unknown recipe "{name}". {did_you_mean(name, _names(known))}')
+    return known[name]
+
+
+def _names(known: dict[str, Path]) -> Sequence[str]:
+    return list(known) or ["none found: run from the folder of seqwise, or name a file"]
+
+
+def read_recipe(path: Path) -> RecipeFile:
+    values = read_toml(path)
+    if not isinstance(values.get("recipe"), dict):
+        raise ConfigError(f"{path}: a recipe needs a section [recipe] with its data set and figure.")
+    if not isinstance(values.get("family"), str):
+        raise ConfigError(f'{path}: a recipe needs to name its family, such as family = "lstm".')
+    return RecipeFile(path, build(Recipe, values["recipe"], section="recipe", where=str(path)), values["family"])
