@@ -79,6 +79,8 @@ class TrainedRun:
         config = self.run.config.data
         if data is not None:
             opened, part = self.task.open_other(str(data), config, split)
+        elif not config.source:
+            raise DataError(f"{self.path} was {config.description}; its text is not known. Name a file to score.")
         else:
             opened = self.task.open(config)
             part = split or ("test" if "test" in opened.parts else "valid")

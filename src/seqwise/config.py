@@ -152,6 +152,19 @@ def to_toml(header: dict[str, Any], sections: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def to_json(value: Any) -> str:
+    """JSON that every program reads: numbers without end, and those that are none, become null."""
+    return json.dumps(_finite(value), ensure_ascii=False, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _finite(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
 def _toml_value(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"

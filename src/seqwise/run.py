@@ -30,7 +30,7 @@ from safetensors.torch import load_file, save
 from torch import Tensor
 
 from . import __version__
-from .config import build, read_toml, to_toml
+from .config import build, read_toml, to_json, to_toml
 from .data.vocab import Vocab
 from .errors import CheckpointError, ConfigError, did_you_mean
 from .models import family
@@ -217,7 +217,7 @@ class Run:
 
     def append_log(self, line: dict[str, Any]) -> None:
         with _disk(self.path), (self.path / "log.jsonl").open("a", encoding="utf-8") as log:
-            log.write(json.dumps(line, ensure_ascii=False) + "\n")
+            log.write(to_json(line) + "\n")
 
     def log_length(self) -> int:
         """Bytes; saved with each checkpoint."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import signal
 import tracemalloc
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 
+from seqwise.config import to_json
 from seqwise.data.batch import Batch, next_token_batch
 from seqwise.data.store import TokenStore
 from seqwise.errors import ConfigError
@@ -310,3 +312,19 @@ def test_a_context_is_not_dropped_in_silence_where_state_is_carried() -> None:
     except ConfigError:
         return
     assert f"context={CONTEXT}" in score.signature
+
+
+def test_a_model_that_finds_something_impossible_loses_without_end_and_says_no_nan() -> None:
+    """An unsmoothed n-gram meets what it never saw."""
+    row = MODELS["ngram"]
+    unsmoothed = row.build(row.config(order=2, smoothing="maximum_likelihood"), Interface(vocab_size=VOCAB))
+    unsmoothed.fit(np.array([0, 1, 2, 1, 2, 1]))
+    store = random_store(60)
+    impossible, fine = evaluate(unsmoothed, store), evaluate(tiny_model("ngram"), store)
+    assert impossible.perplexity == impossible.nats_per_token == math.inf
+    assert impossible.interval == (math.inf, math.inf)
+    assert compare_scores(fine, impossible).bits_per_char == math.inf
+    assert compare_scores(fine, impossible).is_distinguishable
+    assert compare_scores(impossible, fine).bits_per_char == -math.inf
+    assert not compare_scores(impossible, impossible).is_distinguishable
+    assert json.loads(to_json(impossible.to_dict()))["perplexity"] is None

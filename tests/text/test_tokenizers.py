@@ -262,3 +262,17 @@ def test_an_unknown_tokenizer_gets_the_nearest_name() -> None:
     with pytest.raises(ConfigError) as caught:
         train_tokenizer("chr", ["a"])
     assert str(caught.value) == 'unknown tokenizer "chr". Did you mean "char"?'
+
+
+WORDS = st.lists(
+    st.sampled_from(["a", "b", "ab", "ß", "日本", "<unk>", "\n", "x" * 40, "q\u00a0r", "\u2003", "\x1c", "\t"])
+)
+
+
+@given(st.lists(st.tuples(WORDS, st.sampled_from([" ", "  ", "\n", " \n ", "\r", "\x0b"])), max_size=30))
+def test_long_texts_of_words_are_encoded_as_short_ones_are(parts: list[tuple[list[str], str]]) -> None:
+    """The compiled index and the pattern agree on any text, rare white space included."""
+    tokenizer = WordTokenizer(["a", "b", "ab", "日本", "x" * 40], split_punctuation=False)
+    text = "".join(" ".join(words) + space for words, space in parts)
+    long = text + " a" * 600
+    assert tokenizer.encode(long).tolist() == [*tokenizer._encode_plainly(text), *[tokenizer._id_of["a"]] * 600]

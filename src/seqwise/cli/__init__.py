@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ..config import to_json
 from ..errors import ConfigError, SeqwiseError
 
 app = typer.Typer(
@@ -144,7 +145,7 @@ def evaluate(
     scores = {name: run.evaluate(data, split=split, **options) for name, run in trained.items()}
     if as_json:
         found = [{"run": name, **score.to_dict()} for name, score in scores.items()]
-        say(json.dumps(found[0] if len(found) == 1 else found))
+        say(to_json(found[0] if len(found) == 1 else found))
         return
     from .tables import plain_scores, score_table
 
@@ -201,7 +202,7 @@ def generate(
             {"text": text, "log_prob": h.log_prob, "tokens": h.tokens, "finished": h.is_finished}
             for text, h in zip(texts, found, strict=True)
         ]
-        say(json.dumps({"prompt": prompt, "results": results}, ensure_ascii=False))
+        say(to_json({"prompt": prompt, "results": results}))
         return
     for text, hypothesis in zip(texts, found, strict=True):
         if len(texts) > 1:
@@ -240,6 +241,34 @@ def reproduce(
             say(line)
         return
     run_recipe(recipe, out=out, quick=quick, should_resume=resume, as_json=as_json)
+
+
+@app.command()
+def export(
+    run: Annotated[Path, typer.Argument(help="A run folder.")],
+    path: Annotated[Path, typer.Argument(help="The file to write.")],
+    to: Annotated[str, typer.Option(help="The format: arpa.")] = "arpa",
+) -> None:
+    """Write a model in another tool's format."""
+    from ..interop.runs import export_run
+    from ..run import Run
+
+    export_run(Run.open(run), to, path)
+    say(f"{path}: written ({path.stat().st_size:,} bytes)")
+
+
+@app.command("import")
+def import_(
+    format_: Annotated[str, typer.Argument(metavar="FORMAT", help="arpa.")],
+    path: Annotated[Path, typer.Argument(help="The file to read.")],
+    out: Annotated[Path, typer.Option(help="The run folder to make.")],
+) -> None:
+    """Make a run from another tool's file."""
+    from ..interop.runs import import_run
+
+    run = import_run(format_, path, out)
+    say(f"{run.path}: {run.config.data.description}")
+    say(f'next: seqwise generate {run.path} --prompt "…"')
 
 
 @app.command()

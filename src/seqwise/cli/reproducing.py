@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import typer
 
 from ..api import TrainedRun
+from ..config import to_json
 from ..training.recipes import all_recipes, find_recipe, read_recipe
 from ..training.session import resume
 from . import note, say
@@ -65,7 +65,7 @@ def run_recipe(name: str, *, out: Path | None, quick: bool, should_resume: bool,
         "run": str(out),
     }
     if as_json:
-        say(json.dumps(found))
+        say(to_json(found))
         return
     say(f"{recipe.metric} on {recipe.split}: {value:.4f}; to reach: {recipe.published:g} ({recipe.signature})")
     say(f"signature: {score['signature']}; {minutes:.1f} minutes")

@@ -36,6 +36,7 @@ RESAMPLES = 1000
 MOST_STRETCHES = 400  # of the text, to resample
 SHORTEST_STRETCH = 100  # characters
 CONFIDENCE = 0.95
+ROUNDING = 1e-6  # bits per character
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,8 @@ class Score:
 
     @property
     def perplexity(self) -> float:
-        return math.exp(min(700.0, self.nats_per_token))  # (2)
+        nats = self.nats_per_token
+        return nats if math.isinf(nats) else math.exp(min(700.0, nats))  # (2)
 
     @property
     def bits_per_char(self) -> float:
@@ -115,13 +117,19 @@ class Difference:
 
     @property
     def is_distinguishable(self) -> bool:
-        return not self.interval[0] <= 0 <= self.interval[1]
+        """Whether it is surely not zero; what rounding makes of two equal models does not count."""
+        low, high = self.interval
+        return low > ROUNDING or high < -ROUNDING
 
 
 def compare_scores(first: Score, second: Score) -> Difference:
     """A paired bootstrap: hard passages are hard for both, so the difference is surer than either score."""
     if first.characters != second.characters or len(first.nats) != len(second.nats):
         raise ConfigError("two scores can be compared only where they are of the same text.")
+    impossible = [not np.isfinite(score.nats).all() for score in (first, second)]
+    if any(impossible):  # a model that found something impossible loses without end
+        gain = 0.0 if all(impossible) else -math.inf if impossible[0] else math.inf
+        return Difference(gain, (gain, gain))
     saved = (second.nats - first.nats) / math.log(2)
     characters = np.full(len(saved), first.characters / len(saved))
     return Difference(float(saved.sum() / first.characters), bootstrap_interval(saved, characters))
@@ -129,6 +137,8 @@ def compare_scores(first: Score, second: Score) -> Difference:
 
 def bootstrap_interval(totals: np.ndarray, counts: np.ndarray, *, seed: int = 0) -> tuple[float, float]:
     """The middle 95 % of total / count over texts made of as many stretches, drawn with replacement."""
+    if not np.isfinite(totals).all():  # something impossible came: no text drawn from it says less than that
+        return math.inf, math.inf
     num = len(totals)
     drawn = np.random.default_rng(seed).multinomial(num, np.full(num, 1 / num), RESAMPLES)
     ratios = (drawn @ totals) / np.maximum(drawn @ counts, 1)

@@ -62,7 +62,7 @@ import torch
 from numba import njit
 from torch import Tensor
 
-from ..data.batch import Batch
+from ..data.batch import Batch, Tokens
 from ..errors import CheckpointError, ConfigError, DataError
 from .contract import Interface, State
 
@@ -290,31 +290,28 @@ class Ngram:
         return State({"context": torch.full((batch_size, self._memory), NOTHING)})
 
     def score(self, batch: Batch, state: State | None = None) -> tuple[Tensor, State]:
-        inputs, targets = batch.inputs["tokens"], batch.targets["tokens"]
-        before = (state or self.fresh_state(len(batch))).own["context"]
-        text = torch.cat([before, inputs.ids.cpu()], dim=1).numpy()  # (B, n-1+T)
-        log_probs = self._score_text(text, targets.ids.cpu().numpy())
-        return torch.from_numpy(log_probs), self._state_after(text, inputs.lengths)
+        inputs, targets = batch.inputs["tokens"], batch.targets["tokens"].ids.cpu()
+        before, ids = (state or self.fresh_state(len(batch))).own["context"], inputs.ids.cpu()
+        if torch.equal(ids[:, 1:], targets[:, :-1]):  # what is predicted is read next, and looked up once
+            log_probs = self._score(torch.cat([before, ids[:, :1]], dim=1), targets)
+        else:  # each target with a context of its own
+            windows = torch.cat([before, ids], dim=1).unfold(1, self.config.order, 1)  # (B, T, n)
+            log_probs = self._score(windows.flatten(0, 1), targets.reshape(-1, 1)).view_as(targets)
+        return log_probs, self._state_after(before, inputs)
 
-    def _score_text(self, text: np.ndarray, targets: np.ndarray) -> np.ndarray:
-        """log p of targets (B, T) after text (B, n-1+T): what was predicted is read next, and found only once."""
-        B, T = targets.shape
-        if not np.array_equal(text[:, self._memory + 1 :], targets[:, :-1]):  # else each target with its own context
-            windows = np.lib.stride_tricks.sliding_window_view(text, self._memory + 1, axis=1)  # (B, T, n)
-            return self._score_text(windows.reshape(B * T, -1), targets.reshape(B * T, 1)).reshape(B, T)
-        tokens = np.concatenate([text, targets[:, -1:]], axis=1)
-        num_parts = max(1, min(torch.get_num_threads(), T // PART))
-        edges = np.linspace(0, T, num_parts + 1).astype(int).tolist()
-        parts = [np.ascontiguousarray(tokens[:, a : b + self._memory + 1]) for a, b in pairwise(edges)]
+    def _score(self, given: Tensor, targets: Tensor) -> Tensor:
+        """log p of targets (B, T) that stand one after the other behind given (B, n); long texts by several threads."""
+        num_parts = max(1, min(torch.get_num_threads(), targets.shape[1] // PART))
         if num_parts == 1:
-            return self._read(parts[0])[0]
+            return torch.from_numpy(self._read(given, targets)[0])
+        parts = targets.tensor_split(num_parts, dim=1)
+        befores = [given, *(part[:, -self.config.order :] for part in parts[:-1])]
         with ThreadPoolExecutor(num_parts) as pool:  # the compiled loop lets other threads run
-            return np.concatenate([log_probs for log_probs, _ in pool.map(self._read, parts)], axis=1)
+            found = pool.map(self._read, befores, parts)
+            return torch.from_numpy(np.concatenate([log_probs for log_probs, _ in found], axis=1))
 
     def start(self, prompt: Batch) -> tuple[Tensor, State]:
-        inputs = prompt.inputs["tokens"]
-        before = self.fresh_state(len(prompt)).own["context"]
-        state = self._state_after(torch.cat([before, inputs.ids.cpu()], dim=1).numpy(), inputs.lengths)
+        state = self._state_after(self.fresh_state(len(prompt)).own["context"], prompt.inputs["tokens"])
         return self._next(state), state
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
@@ -324,20 +321,25 @@ class Ngram:
 
     def _next(self, state: State) -> Tensor:
         """log p of every token, (B, V)."""
-        _, contexts = self._read(np.ascontiguousarray(state.own["context"].numpy()))
+        context = state.own["context"]
+        _, contexts = self._read(context, context[:, :0])
         words, first, values, _ = self._arrays
         return torch.from_numpy(_distributions(contexts, self.vocab_size, words, first, values))
 
-    def _read(self, tokens: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(B, n+T) -> log p of the last T, and the contexts in the end (B, levels - 1)."""
+    def _read(self, given: Tensor, targets: Tensor) -> tuple[np.ndarray, np.ndarray]:
+        """log p of targets (B, T) behind given (B, ...), and the contexts in the end (B, levels - 1)."""
         resets = NOTHING if self.config.across_lines else self.boundary  # the token behind which no context reaches
-        return _read(tokens, self._memory + 1, len(self.levels) - 1, resets, *self._arrays)
+        tokens = given.contiguous().numpy(), targets.contiguous().numpy()
+        return _read(*tokens, len(self.levels) - 1, resets, *self._arrays)
 
-    def _state_after(self, text: np.ndarray, lengths: Tensor) -> State:
-        """The last n-1 tokens of each row, whose first n-1 places are the state before it."""
-        ends = lengths.cpu().numpy() + self._memory  # (B,)
-        places = ends[:, None] - self._memory + np.arange(self._memory)
-        return State({"context": torch.from_numpy(np.take_along_axis(text, places, axis=1))})
+    def _state_after(self, before: Tensor, inputs: Tokens) -> State:
+        """The last n-1 tokens of each row, after the state before it."""
+        ids, memory = inputs.ids.cpu(), self._memory
+        if inputs.is_token is None:
+            ids = ids[:, max(0, ids.shape[1] - memory) :]
+            return State({"context": torch.cat([before, ids], dim=1)[:, ids.shape[1] :]})
+        places = inputs.lengths.cpu()[:, None] + torch.arange(memory)  # (B, n-1)
+        return State({"context": torch.cat([before, ids], dim=1).gather(1, places)})
 
     @property
     def _memory(self) -> int:
@@ -389,13 +391,10 @@ class Ngram:
             )
         for k, level in enumerate(self.levels, start=1):  # the compiled loops trust what they read
             num_next = len(self.levels[k].words) if k < len(self.levels) else 0
-            edges = np.concatenate([[0], level.first, [num_next]])
             sizes = {len(level.words), len(level.first) - 1, len(level.log_prob), len(level.log_backoff)}
-            if (
-                len(sizes) > 1
-                or (np.diff(edges) < 0).any()
-                or not 0 <= level.words.min() <= level.words.max() < self.vocab_size
-            ):
+            is_rising = (np.diff(np.concatenate([[0], level.first, [num_next]])) >= 0).all()
+            is_known = ((level.words >= 0) & (level.words < self.vocab_size)).all()
+            if len(sizes) > 1 or not is_rising or not is_known:
                 raise CheckpointError(f"the n-gram model is damaged: its grams of {k} tokens do not fit together.")
         self._join()
 
@@ -520,23 +519,24 @@ def _fill_index(index, words, first):
 
 
 @njit(cache=True, nogil=True)
-def _read(tokens, num_given, num_contexts, resets, words, first, values, index):
-    """Read tokens (B, num_given + T), of which those of a state may be NOTHING.
+def _read(given, targets, num_contexts, resets, words, first, values, index):
+    """Read given (B, ...), where NOTHING may stand, and then targets (B, T).
 
-    Returns log p of the last T by (1), and in the end the grams that are the last 1, 2, ... tokens: (B, num_contexts).
+    Returns log p of the targets by (1), and in the end the grams that are the last 1, 2, ... tokens: (B, num_contexts).
     """
-    num_rows, num_tokens = tokens.shape
+    num_rows, num_given = given.shape
     mask, shift = np.uint64(len(index) - 1), np.uint64(64 - int(np.log2(len(index)) + 0.5))
-    log_probs = np.empty((num_rows, max(0, num_tokens - num_given)))
+    log_probs = np.empty(targets.shape)
     result = np.full((num_rows, num_contexts), NOTHING)
     contexts = np.empty(num_contexts + 1, dtype=np.uint32)  # unsigned: an index that needs no check of its sign
     for row in range(num_rows):
         num_known = 0
-        for place in range(num_tokens):
-            if tokens[row, place] == NOTHING:
+        for place in range(-num_given, targets.shape[1]):
+            token = targets[row, place] if place >= 0 else given[row, num_given + place]
+            if token == NOTHING:
                 num_known = 0
                 continue
-            word = np.uint32(tokens[row, place])
+            word = np.uint32(token)
             log_prob = values[word, 0]
             longer, num_found = word, 1
             for i in range(num_known):  # from short to long
@@ -568,8 +568,8 @@ def _read(tokens, num_given, num_contexts, resets, words, first, values, index):
             num_known = min(num_found, num_contexts)
             if word == resets:
                 contexts[0], num_known = word, min(1, num_contexts)
-            if place >= num_given:
-                log_probs[row, place - num_given] = log_prob
+            if place >= 0:
+                log_probs[row, place] = log_prob
         for i in range(num_known):
             result[row, i] = contexts[i] if contexts[i] != NO_GRAM else NOTHING
     return log_probs, result

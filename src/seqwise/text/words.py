@@ -6,6 +6,7 @@ stick to words, punctuation becomes tokens of its own. Which of the two it is, `
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -13,7 +14,9 @@ from typing import Any
 
 import numpy as np
 
-UNKNOWN, BOUNDARY = 0, 1
+from .word_index import BOUNDARY, UNKNOWN, WordIndex
+
+LONG = 1000  # characters that are worth the compiled loop
 UNKNOWN_WORD = "<unk>"
 PROSE = re.compile(r"<unk>|\w+(?:['’]\w+)*|[^\w\s]|\n")  # a word, a mark, or the end of the line
 TOKENISED = re.compile(r"[^\s]+|\n")
@@ -59,8 +62,21 @@ class WordTokenizer:
         return cls(kept, lower_case=lower_case, split_punctuation=bool(split_punctuation))
 
     def encode(self, text: str) -> np.ndarray:
+        text = text.lower() if self.lower_case else text
+        if not self.split_punctuation and len(text) >= LONG:
+            ids = self._index.encode(text)
+            if ids is not None:
+                return ids
+        return self._encode_plainly(text)
+
+    @functools.cached_property
+    def _index(self) -> WordIndex:
+        return WordIndex(self.pieces)
+
+    def _encode_plainly(self, text: str) -> np.ndarray:
+        """What the index does too, for texts that are short, have rare kinds of white space, or are prose."""
         id_of = self._id_of
-        words = self._pattern.findall(text.lower() if self.lower_case else text)
+        words = self._pattern.findall(text)
         return np.fromiter((id_of.get(word, UNKNOWN) for word in words), dtype=np.int64, count=len(words))
 
     def decode(self, ids: Sequence[int] | np.ndarray) -> str:

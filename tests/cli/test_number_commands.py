@@ -1,0 +1,202 @@
+"""seqwise train, evaluate, predict on columns of numbers: results on standard output, mistakes in one sentence."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from seqwise.cli import main
+
+TRAINING = ["--steps", "5", "--set", "training.threads=1"]
+SIZES = {"kalman": ["--set", "model.state_dim=3"], "gru": ["--set", "model.model_dim=8"]}
+
+
+class Terminal:
+    """Runs the command line in this process."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capture: pytest.CaptureFixture[str]):
+        self.monkeypatch, self.capture = monkeypatch, capture
+
+    def run(self, *arguments: str | Path) -> tuple[int, str, str]:
+        """Exit code, standard output, standard error."""
+        self.monkeypatch.setattr(sys, "argv", ["seqwise", *map(str, arguments)])
+        try:
+            main()
+            code = 0
+        except SystemExit as done:
+            code = done.code if isinstance(done.code, int) else int(done.code is not None)
+        out, err = self.capture.readouterr()
+        return code, out, err
+
+    def done(self, *arguments: str | Path) -> tuple[str, str]:
+        code, out, err = self.run(*arguments)
+        assert code == 0, err
+        return out, err
+
+    def refuses(self, *arguments: str | Path) -> str:
+        """The sentence: exit code 2, no result, nothing said behind it. What was found in the data may come before."""
+        code, out, err = self.run(*arguments)
+        assert (code, out) == (2, "")
+        told = [line for line in err.splitlines() if line.startswith("error: ")]
+        assert told == [err.splitlines()[-1]]
+        return told[0].removeprefix("error: ")
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Terminal:
+    monkeypatch.chdir(tmp_path)
+    return Terminal(monkeypatch, capsys)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """A season of 7 and a line, with a column of dates beside them."""
+    random, time = np.random.default_rng(0), np.arange(100)
+    season = 20 + 5 * np.sin(2 * np.pi * time / 7) + 0.2 * random.normal(size=100)
+    line = 0.5 * time + random.normal(size=100)
+    path = tmp_path / "x.csv"
+    path.write_text(
+        "date,season,line\n"
+        + "".join(f"day {t},{season[t]:.3f},{'NA' if t == 9 else f'{line[t]:.3f}'}\n" for t in time)
+    )
+    return path
+
+
+@pytest.fixture
+def run(terminal: Terminal, table: Path) -> Path:
+    terminal.done("train", table, "--model", "kalman", "--out", "run", *TRAINING, *SIZES["kalman"])
+    return Path("run")
+
+
+@pytest.mark.parametrize("model", list(SIZES))
+def test_a_table_is_trained_on_scored_and_forecast(terminal: Terminal, table: Path, model: str) -> None:
+    out, err = terminal.done("train", table, "--model", model, "--out", "run", *TRAINING, *SIZES[model])
+    assert "x.csv: 100 steps of 2 numbers (season, line), 1 numbers missing; split in order 80/10/10" in err
+    assert "column date holds words ('day 0') and is left out" in err
+    assert out.splitlines()[0].startswith("run: on valid: log-likelihood ")
+    assert "seasonal naive" in out.splitlines()[0]
+    assert out.splitlines()[1].startswith("signature: forecast:horizon=7,")
+    assert out.splitlines()[2] == "next: seqwise predict run --horizon 24"
+    plain, _ = terminal.done("evaluate", "run")
+    assert plain.splitlines()[0].startswith("run: log-likelihood ")
+    forecast, _ = terminal.done("predict", "run", "--horizon", "3")
+    rows = list(csv.DictReader(forecast.splitlines()))
+    assert [row["step"] for row in rows] == ["1", "2", "3"]
+    assert list(rows[0]) == ["step", "season", "season_low", "season_high", "line", "line_low", "line_high"]
+    assert all(math.isfinite(float(cell)) for row in rows for cell in row.values())
+
+
+def test_the_score_can_be_read_by_a_program(terminal: Terminal, run: Path) -> None:
+    out, err = terminal.done("evaluate", run, "--horizon", "4", "--json")
+    found = json.loads(out)
+    assert err == ""
+    assert (found["run"], found["horizon"], found["season"], found["steps"]) == ("run", 4, 7, 10)
+    assert set(found["mae_by_column"]) == {"season", "line"}
+    assert "|test:" in found["signature"]
+    assert all(math.isfinite(v) for v in found.values() if isinstance(v, float))
+
+
+def test_two_runs_are_scored_side_by_side(terminal: Terminal, table: Path, run: Path) -> None:
+    terminal.done("train", table, "--model", "gru", "--out", "other", *TRAINING, *SIZES["gru"])
+    found = json.loads(terminal.done("evaluate", run, "other", "--json")[0])
+    assert [score["run"] for score in found] == ["run", "other"]
+    lines = terminal.done("evaluate", run, "other", "--split", "valid")[0].splitlines()
+    assert [line.partition(":")[0] for line in lines] == ["run", "run", "other", "other"]
+
+
+def test_columns_can_be_chosen(terminal: Terminal, table: Path) -> None:
+    terminal.done("train", table, "--model", "kalman", "--columns", "line", "--out", "run", *TRAINING, *SIZES["kalman"])
+    assert terminal.done("predict", "run")[0].splitlines()[0] == "step,line,line_low,line_high"
+
+
+def test_a_run_is_resumed(terminal: Terminal, run: Path) -> None:
+    before = (run / "model.safetensors").read_bytes()
+    _, err = terminal.done("train", "--resume", "--out", run)
+    assert "trained to the end already" in err
+    assert (run / "model.safetensors").read_bytes() == before
+
+
+# -- mistakes --------------------------------------------------------------------------------------------------------
+
+
+def a_word(path: Path) -> None:
+    path.write_text(path.read_text().replace("\nday 4,", "\nday 4,oops", 1))
+
+
+def constant(path: Path) -> None:
+    path.write_text("a,b\n" + "1,2\n" * 50)
+
+
+def too_few(path: Path) -> None:
+    path.write_text("\n".join(path.read_text().splitlines()[:7]))
+
+
+def ragged(path: Path) -> None:
+    path.write_text(path.read_text() + "day 100,1\n")
+
+
+def empty(path: Path) -> None:
+    path.write_text("")
+
+
+def good(path: Path) -> None:
+    pass
+
+
+@pytest.mark.parametrize(
+    ("make", "options", "words"),
+    [
+        (a_word, [], ["x.csv: line 6, column season: \"oops", "is not a number. Mend it,", "--columns."]),
+        (constant, [], ["x.csv: nothing to forecast: column a is always 1 in the training", "column b is always 2"]),
+        (too_few, [], ["x.csv: too few rows: 6 in all leave 4 to train on, and 8 are needed."]),
+        (ragged, [], ["x.csv: line 102 has 2 cells, but the first line has 3."]),
+        (empty, [], ["x.csv: the file is empty."]),
+        (good, ["--tokenizer", "char"], ["--tokenizer char: numbers have no tokenizer; drop it."]),
+        (good, ["--columns", "seasn"], ['no column "seasn". Did you mean "season"?']),
+        (good, ["--columns", "date"], ['x.csv: line 2, column date: "day 0" is not a number.']),
+        (good, ["--model", "ngram"], ["is taken for numbers (columns of numbers), which ngram does not do."]),
+        (good, ["--valid", "x.csv"], ["numbers are read from one .csv file, split in order; drop the other files."]),
+        (good, ["--task", "text", "--model", "gru"], ["x.csv: a .csv file holds columns, and language"]),
+        (good, ["--task", "table"], ['unknown task "table".']),
+        (good, ["--split-at", "80/30"], ['--split-at "80/30" should be two or three shares that add up to 100']),
+    ],
+    ids=["word", "constant", "too few", "ragged", "empty", "tokenizer", "column", "words asked for", "family", "valid",
+         "text", "task", "split"],
+)  # fmt: skip
+def test_a_mistake_is_one_sentence_and_nothing_is_written(
+    terminal: Terminal, table: Path, make: Callable[[Path], None], options: list[str], words: list[str]
+) -> None:
+    make(table)
+    before = sorted(table.parent.rglob("*"))
+    model = [] if "--model" in options else ["--model", "kalman"]
+    sentence = terminal.refuses("train", "x.csv", *model, "--out", "runs/x", *TRAINING, *options)
+    for word in words:
+        assert word in sentence
+    assert sentence.endswith((".", "?"))
+    assert sorted(table.parent.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["evaluate", "run", "--context", "5"], "context says nothing where numbers is scored; what can be told: "),
+        (["evaluate", "run", "--view", "sliding"], "view says nothing where numbers is scored; what can be told: "),
+        (["evaluate", "run", "--split", "dev"], "x.csv has no dev part; it has train, valid, test."),
+        (["evaluate", "run", "--horizon", "-1"], "a horizon of -1 steps is too short; ask for at least 1."),
+        (["predict", "run", "--horizon", "-1"], "a horizon of -1 steps is too short; ask for at least 1."),
+        (["predict", "run", "nowhere.csv"], "nowhere.csv: cannot be read: No such file or directory."),
+        (["generate", "run"], "run was trained on numbers, not on text: it has no tokenizer."),
+        (["train", "x.csv", "--model", "kalman", "--out", "run"], "run exists already. Go on with --resume, or"),
+    ],
+    ids=lambda value: "" if isinstance(value, str) else " ".join(value[:4]),
+)  # fmt: skip
+@pytest.mark.usefixtures("run")
+def test_a_run_on_numbers_says_what_it_cannot_do(terminal: Terminal, arguments: list[str], sentence: str) -> None:
+    assert sentence in terminal.refuses(*arguments)
