@@ -2,7 +2,7 @@
 
     runs/NAME/
       config.toml         format version and every setting
-      vocab/              tokenizer.json
+      vocab/              tokenizer.json, scaling.json or labels.json: what turns data into what the model reads
       model.safetensors   the best weights (initial.safetensors: those of another run that it started from)
       checkpoints/STEP/   the last two: weights, optimiser, random state, position; manifest.json last
       log.jsonl           one report per line
@@ -175,11 +175,12 @@ class Run:
         """The model with fresh weights."""
         return family(self.config.model_name).build(self.config.model, interface_of(self.vocab))
 
-    def load_initial_weights(self, model: Any) -> None:
-        """Where the run starts from another one, its weights."""
+    def load_initial_weights(self, model: Any) -> bool:
+        """Where the run starts from another one, its weights; whether it does."""
         path = self.path / "initial.safetensors"
         if path.exists():
             load_weights(model, _read_tensors(path), path)
+        return path.exists()
 
     def load_model(self) -> Any:
         """The model with the best weights of the run, ready to use."""

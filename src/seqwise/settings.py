@@ -29,6 +29,12 @@ class DataConfig:
     description: str = ""
     """What the data was taken for."""
 
+    def __post_init__(self) -> None:
+        for name in ("season", "horizon"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ConfigError(f"data.{name} = {value} should be at least 1.")
+
 
 @dataclass(frozen=True)
 class TokenizerConfig:
@@ -116,6 +122,8 @@ class TrainingConfig:
     """Texts sampled into the log at log-spaced steps, to watch the model learn to write."""
     sample_tokens: int = 120
     """Tokens of each of these."""
+    compile: Literal["auto", "always", "never"] = "auto"
+    """Let torch compile the training step; auto tries it where ten minutes or more are planned, and keeps what pays."""
     seed: int = 0
     """Of weights, order of the data, dropout."""
     device: str = "auto"

@@ -332,7 +332,6 @@ def test_a_run_that_is_there_is_not_overwritten(terminal: Terminal, cats: Path) 
     assert "runs/cats exists already." in err
 
 
-@pytest.mark.xfail(strict=True, raises=KeyError, reason="the metric is looked up when training is over")
 def test_a_metric_that_the_score_does_not_have_is_told(terminal: Terminal, cats: Path) -> None:
     cats.write_text(CATS.replace("nats_per_token", "nats_per_letter"))
     code, _, err = terminal.reproduce(cats)
@@ -340,7 +339,6 @@ def test_a_metric_that_the_score_does_not_have_is_told(terminal: Terminal, cats:
     assert "nats_per_letter" in err
 
 
-@pytest.mark.xfail(strict=True, reason="a run of the shortened form is resumed and judged without --quick")
 def test_a_shortened_run_that_is_resumed_gets_no_verdict_either(terminal: Terminal, cats: Path) -> None:
     terminal.done(cats, "--quick", "--out", "here")
     _, out, _ = terminal.reproduce(cats, "--resume", "--out", "here")

@@ -25,7 +25,7 @@ from seqwise.training.sizing import Facts, suggest
 TEXT = "the cat sat on the mat.\nthe dog sat on the log.\na cat and a dog sat.\n" * 20
 TINY: dict[str, list[str]] = {
     "ngram": ["model.order=3"],
-    "hmm": ["model.num_states=3"],
+    "hmm": ["model.num_states=3", "training.restarts=1"],
     "conv": ["model.model_dim=8", "model.num_layers=2", "training.context=16", "training.batch_size=4"],
     "lstm": ["model.model_dim=8", "model.dropout=0.2", "training.context=16", "training.batch_size=4"],
     "gpt": ["model.model_dim=8", "model.num_heads=2", "model.num_layers=1", "model.context=16", "model.dropout=0.2"],

@@ -100,7 +100,7 @@ def train(
     overrides = [*(set_ or []), *([f"training.device={device}"] if device else [])]
     budget = {"minutes": minutes, "steps": steps, "epochs": epochs, "seed": seed}
     options: dict[str, Any] = {"tokenizer": tokenizer, "valid": valid, "test": test, "split": split_at}
-    options |= {"task": task, "columns": columns.split(",") if columns else None}
+    options |= {"task": task, "columns": [name.strip() for name in columns.split(",")] if columns else None}
     run_training(
         data=data or [],
         model=model,

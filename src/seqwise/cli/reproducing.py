@@ -40,6 +40,7 @@ def run_recipe(name: str, *, out: Path | None, quick: bool, should_resume: bool,
     with display() as shown:
         if should_resume:
             session = resume(out, tell=shown.tell, advance=shown.prepare)
+            quick = quick or file.is_quick(session.run)
         else:
             session = file.prepare(out, quick=quick, tell=shown.tell, advance=shown.prepare)
         with ctrl_c() as wants_stop:

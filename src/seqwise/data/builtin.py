@@ -86,7 +86,7 @@ def with_length(name: str) -> tuple[str, int | None]:
     kind, colon, length = name.partition(":")
     if not colon:
         return kind, None
-    if not length.isdigit():
+    if not (length.isascii() and length.isdecimal()):
         raise DataError(f'"{name}": expected a whole number behind the colon, such as {kind}:100.')
     return kind, int(length)
 
@@ -98,6 +98,8 @@ def is_example_set(name: str) -> bool:
 def builtin_file(name: str) -> Path:
     """The corpus as a text file in the cache, written once, and once per version of Python where it depends on it."""
     kind, number = with_length(name)
+    if number is not None and kind != "copy":
+        raise DataError(f'"{name}": {kind} has no length to choose; drop the number.')
     corpus = BUILTIN[kind]
     version = platform.python_version() if corpus.depends_on_python else TOYS_VERSION
     path = cache_folder() / "builtin" / f"{name.replace(':', '-')}-{version}.txt"

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +28,7 @@ MISSING = {"", "na", "n/a", "nan", "null", "none", "?", "-", "."}
 DEFAULT_SPLIT = "80/10/10"
 FEW_ODD = 0.5  # a column with a smaller share of words than this is numbers with mistakes in them
 SHORTEST = 8  # rows of training data
+LARGEST = 1e100  # numbers beyond this cannot be squared and summed
 
 
 @dataclass(frozen=True)
@@ -80,8 +82,9 @@ class Scaling:
     def from_dict(saved: dict[str, list[float]]) -> Scaling:
         columns = [str(name) for name in saved["columns"]]
         mean, scale = (np.array(saved[name], dtype=np.float64) for name in ("mean", "scale"))
-        if not len(columns) == len(mean) == len(scale):
-            raise ValueError("columns, mean and scale differ in length")
+        is_sound = mean.shape == scale.shape == (len(columns),) and np.isfinite(mean).all()
+        if not is_sound or not (np.isfinite(scale).all() and (scale > 0).all()):
+            raise ValueError("columns, mean and scale do not fit each other")
         return Scaling(columns, mean, scale)
 
 
@@ -112,59 +115,134 @@ def build_number_store(data: NumberData, part: str, scaling: Scaling) -> NumberS
     return NumberStore(values, is_observed, rows.start + 1)
 
 
-def open_numbers(
-    source: str | Path, *, columns: Sequence[str] | None = None, split: str | None = None, name: str | None = None
-) -> NumberData:
+def open_numbers(source: str | Path, *, columns: Sequence[str] | None = None, split: str | None = None) -> NumberData:
     """Read a table with one step a row; columns of words and columns that never change are left out, and named."""
-    path = Path(source)
-    header, rows = _read_table(path)
-    table = _Table(path, header, rows)
+    table = _read_table(Path(source))
     kept, notes = table.choose(columns)
     values = np.column_stack([table.numbers(index) for index in kept])
-    edges = split_edges(len(values), split or DEFAULT_SPLIT)
-    if edges[1] < SHORTEST or any(b - a < 1 for a, b in pairwise(edges)):
+    split = split or DEFAULT_SPLIT
+    edges = split_edges(len(values), split)
+    if edges[1] < SHORTEST:
         raise DataError(
-            f"{path}: too few rows: {len(values)} in all leave {edges[1]} to train on, and {SHORTEST} are needed."
+            f"{source}: too few rows: {len(values)} in all leave {edges[1]} to train on, and {SHORTEST} are needed."
         )
-    parts = {part: slice(a, b) for part, a, b in zip(PARTS, edges, edges[1:], strict=False)}
-    chosen, notes = [], list(notes)
+    parts = {part: slice(a, b) for part, (a, b) in zip(PARTS, pairwise(edges), strict=False)}
+    chosen = []
     for place, index in enumerate(kept):
         known = values[parts["train"], place]
         known = known[~np.isnan(known)]
         if len(known) == 0:
-            notes.append(f"column {header[index]} has no number in the training part and is left out")
+            notes.append(f"column {table.header[index]} has no number in the training part and is left out")
         elif known.min() == known.max():
-            notes.append(f"column {header[index]} is always {known[0]:g} in the training part and is left out")
+            notes.append(f"column {table.header[index]} is always {known[0]:g} in the training part and is left out")
         else:
             chosen.append(place)
     if not chosen:
-        raise DataError(f"{path}: nothing to forecast: {'; '.join(notes)}.")
+        raise DataError(f"{source}: nothing to forecast: {'; '.join(notes)}.")
     values = np.ascontiguousarray(values[:, chosen])
-    names = [header[kept[place]] for place in chosen]
-    digest = hashlib.sha256(f"{names}|{edges}|".encode() + values.tobytes())
-    words = f"split in order {split or DEFAULT_SPLIT}"
-    return NumberData(name or path.name, names, values, parts, digest.hexdigest(), words, notes)
+    for part, rows in parts.items():
+        if np.isnan(values[rows]).all():
+            raise DataError(
+                f"{source}: the {part} part ({rows.stop - rows.start} of {len(values)} rows, split {split}) "
+                "holds no number. Give more rows, or cut elsewhere with --split-at."
+            )
+    return _number_data(Path(source), [table.header[kept[place]] for place in chosen], values, parts, split, notes)
 
 
-def _read_table(path: Path) -> tuple[list[str], list[list[str]]]:
+def open_whole_series(source: str | Path, columns: Sequence[str]) -> NumberData:
+    """These columns of a table as one part named "whole", for scoring and forecasting."""
+    table = _read_table(Path(source))
+    kept, _ = table.choose(columns)
+    values = np.column_stack([table.numbers(index) for index in kept])
+    return _number_data(Path(source), list(columns), values, {"whole": slice(0, len(values))}, "whole", [])
+
+
+def _number_data(
+    path: Path, names: list[str], values: np.ndarray, parts: dict[str, slice], split: str, notes: list[str]
+) -> NumberData:
+    edges = [(rows.start, rows.stop) for rows in parts.values()]
+    digest = hashlib.sha256(f"{names}|{edges}|".encode() + np.ascontiguousarray(values).tobytes())
+    words = "read whole" if split == "whole" else f"split in order {split}"
+    return NumberData(path.name, names, values, parts, digest.hexdigest(), words, notes)
+
+
+@dataclass(frozen=True)
+class _Table:
+    path: Path
+    header: list[str]
+    rows: list[list[str]]
+    lines: list[int]
+    """Where in the file each row ends."""
+
+    def choose(self, wanted: Sequence[str] | None) -> tuple[list[int], list[str]]:
+        """Which columns to read: those asked for, or all that hold numbers; and a note on each that is left out."""
+        if wanted is not None:
+            for name in wanted:
+                if name not in self.header:
+                    raise ConfigError(f'{self.path}: no column "{name}". {did_you_mean(name, self.header)}')
+            return [self.header.index(name) for name in wanted], []
+        kept, notes = [], []
+        for index, name in enumerate(self.header):
+            is_word = [_number(row[index]) is None for row in self.rows]
+            if sum(is_word) > FEW_ODD * len(self.rows):
+                notes.append(f"column {name} holds words ({_shown(self.rows[0][index])}) and is left out")
+            else:
+                kept.append(index)
+        if not kept:
+            raise DataError(f"{self.path}: no column of numbers; found {', '.join(self.header)}.")
+        return kept, notes
+
+    def numbers(self, index: int) -> np.ndarray:
+        """A column, NaN where a number is missing, (N,)."""
+        found = np.empty(len(self.rows))
+        for place, row in enumerate(self.rows):
+            value = _number(row[index])
+            if value is None or abs(value) > LARGEST:
+                what = "is not a number" if value is None else f"is beyond {LARGEST:g}"
+                raise DataError(
+                    f"{self.path}: line {self.lines[place]}, column {self.header[index]}: {_shown(row[index])} {what}. "
+                    "Mend it, leave the cell empty where the number is missing, or choose other columns with --columns."
+                )
+            found[place] = value
+        return found
+
+
+def _read_table(path: Path) -> _Table:
     lines = _lines(path)
-    first = next(lines, "")
-    delimiter = max(",;\t", key=first.count)
-    rows = [row for row in csv.reader(_chain(first, lines), delimiter=delimiter) if any(cell.strip() for cell in row)]
-    if not rows:
+    blank, first = 0, ""
+    for first in lines:
+        if first.strip():
+            break
+        blank += 1
+    reader = csv.reader(chain([first], lines), delimiter=max(",;\t", key=first.count))
+    rows, ends = [], []
+    try:
+        for row in reader:
+            if row:  # a blank line is no step; a line of empty cells is one at which all is missing
+                rows.append(row)
+                ends.append(reader.line_num + blank)
+    except csv.Error as error:
+        raise DataError(f"{path}: line {reader.line_num + blank}: {error}. Is a quote not closed?") from None
+    if not rows or not first.strip():
         raise DataError(f"{path}: the file is empty. Give a table with one step a row.")
-    has_header = not any(_number(cell) is not None for cell in rows[0])
-    header = [cell.strip() for cell in rows[0]] if has_header else [f"column{i + 1}" for i in range(len(rows[0]))]
-    body = rows[1:] if has_header else rows
-    if not body:
+    numbers = [_number(cell) for cell in rows[0]]
+    has_header = not any(number is not None and not math.isnan(number) for number in numbers)
+    names = [cell.strip() for cell in rows[0]] if has_header else [""] * len(rows[0])
+    header = [name or f"column{place + 1}" for place, name in enumerate(names)]
+    if has_header:
+        rows, ends = rows[1:], ends[1:]
+    if not rows:
         raise DataError(f"{path}: only a header and no rows.")
-    for number, row in enumerate(body, start=2 if has_header else 1):
+    twice = next((name for name in header if header.count(name) > 1), None)
+    if twice is not None:
+        raise DataError(f'{path}: two columns are named "{twice}". Give each a name of its own.')
+    for row, end in zip(rows, ends, strict=True):
         if len(row) != len(header):
             raise DataError(
-                f"{path}: line {number} has {len(row)} cells, but the first line has {len(header)}. "
+                f"{path}: line {end} has {len(row)} cells, but the first line has {len(header)}. "
                 "Every row needs as many."
             )
-    return header, body
+    return _Table(path, header, rows, ends)
 
 
 def _lines(path: Path) -> Iterator[str]:
@@ -174,11 +252,6 @@ def _lines(path: Path) -> Iterator[str]:
         yield from (line + "\n" for line in whole)
     if rest:
         yield rest
-
-
-def _chain(first: str, rest: Iterator[str]) -> Iterator[str]:
-    yield first
-    yield from rest
 
 
 def _number(cell: str) -> float | None:
@@ -192,41 +265,9 @@ def _number(cell: str) -> float | None:
     return value if math.isfinite(value) else math.nan
 
 
-class _Table:
-    def __init__(self, path: Path, header: list[str], rows: list[list[str]]):
-        self.path, self.header, self.rows = path, header, rows
-        self.first_line = 1 if header == [f"column{i + 1}" for i in range(len(header))] else 2
-
-    def choose(self, wanted: Sequence[str] | None) -> tuple[list[int], list[str]]:
-        """Which columns to read: those asked for, or all that hold numbers."""
-        if wanted is not None:
-            for name in wanted:
-                if name not in self.header:
-                    raise ConfigError(f'{self.path}: no column "{name}". {did_you_mean(name, self.header)}')
-            return [self.header.index(name) for name in wanted], []
-        kept, notes = [], []
-        for index, name in enumerate(self.header):
-            is_word = [_number(row[index]) is None for row in self.rows]
-            if sum(is_word) > FEW_ODD * len(self.rows):
-                notes.append(f"column {name} holds words ({self.rows[0][index]!r}) and is left out")
-            else:
-                kept.append(index)
-        if not kept:
-            raise DataError(f"{self.path}: no column of numbers; found {', '.join(self.header)}.")
-        return kept, notes
-
-    def numbers(self, index: int) -> np.ndarray:
-        found = np.empty(len(self.rows))
-        for number, row in enumerate(self.rows):
-            value = _number(row[index])
-            if value is None:
-                raise DataError(
-                    f"{self.path}: line {number + self.first_line}, column {self.header[index]}: "
-                    f'"{row[index]}" is not a number. Mend it, leave the cell empty where the number is missing, '
-                    "or choose other columns with --columns."
-                )
-            found[number] = value
-        return found
+def _shown(cell: str) -> str:
+    """A cell in a message: on one line, and not all of a long one."""
+    return json.dumps(cell if len(cell) <= 40 else cell[:40] + "…", ensure_ascii=False)
 
 
 def find_season(values: np.ndarray) -> int:
@@ -238,10 +279,7 @@ def find_season(values: np.ndarray) -> int:
     N = len(values)
     if N < 3 * SHORTEST:
         return 1
-    filled = np.where(np.isnan(values), np.nanmean(values, axis=0), values)
-    time = np.arange(N) - (N - 1) / 2
-    slope = time @ (filled - filled.mean(axis=0)) / (time @ time)
-    flat = filled - filled.mean(axis=0) - time[:, None] * slope
+    flat = np.column_stack([_flat(column) for column in values.T])  # (N, C)
     spectrum = np.abs(np.fft.rfft(flat, 2 * N, axis=0)) ** 2
     correlation = np.fft.irfft(spectrum, axis=0)[:N].sum(axis=1)
     longest = N // 3
@@ -249,7 +287,8 @@ def find_season(values: np.ndarray) -> int:
     lags = np.arange(2, longest)
     is_peak = (correlation[lags] > correlation[lags - 1]) & (correlation[lags] >= correlation[lags + 1])
     height = correlation[lags] - np.minimum.accumulate(correlation)[lags]
-    peaks = lags[is_peak & (correlation[lags] > 0.2) & (height > 0.1)]
+    chance = max(0.2, 4 / math.sqrt(N))  # what white noise reaches somewhere
+    peaks = lags[is_peak & (correlation[lags] > chance) & (height > 0.1)]
     if len(peaks) == 0:
         return 1
     highest = int(peaks[correlation[peaks].argmax()])
@@ -258,3 +297,15 @@ def find_season(values: np.ndarray) -> int:
         if len(near) and correlation[near].max() >= 0.7 * correlation[highest]:
             return int(near[correlation[near].argmax()])
     return highest
+
+
+def _flat(column: np.ndarray) -> np.ndarray:
+    """A column without its straight line, of variance one, and zero where a number is missing."""
+    is_known = ~np.isnan(column)
+    if is_known.sum() < 3:
+        return np.zeros(len(column))
+    time = np.arange(len(column), dtype=np.float64)
+    slope, level = np.polyfit(time[is_known], column[is_known], 1)
+    flat = np.where(is_known, column - (level + slope * time), 0.0)
+    scale = flat[is_known].std()
+    return flat / scale if scale > 0 else flat

@@ -16,7 +16,6 @@ Sequences with an answer:
 
 from __future__ import annotations
 
-import gzip
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ import numpy as np
 from ..errors import DataError, did_you_mean
 from .builtin import EXAMPLE_SETS, with_length
 from .examples import ExampleData, ExampleStore
+from .files import read_bytes
 from .folders import data_folders
 
 LETTERS = "abcdefgh"
@@ -180,7 +180,7 @@ def _read_idx(name: str, wanted: str) -> np.ndarray:
 
 def parse_idx(path: Path) -> np.ndarray:
     """The idx format: magic (0, 0, 8 = bytes, number of axes), the length of each axis, then the bytes."""
-    data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    data = b"".join(read_bytes(path))
     num_axes = data[3] if len(data) > 3 else 0
     start = 4 + 4 * num_axes
     if data[:3] != b"\x00\x00\x08" or len(data) < start:
@@ -194,9 +194,9 @@ def parse_idx(path: Path) -> np.ndarray:
 def open_examples(name: str) -> ExampleData:
     kind, length = with_length(name)
     if kind == "adding":
-        return adding(length or 200)
+        return adding(200 if length is None else length)
     if kind == "parity":
-        return parity(length or 32)
+        return parity(32 if length is None else length)
     if name in EXAMPLE_SETS:
         return (digits if name.startswith("digits") else mnist)(name)
     raise DataError(f'unknown set of examples "{name}". {did_you_mean(name, EXAMPLE_SETS)}')

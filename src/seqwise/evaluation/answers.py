@@ -12,7 +12,7 @@ import torch
 from .. import __version__
 from ..data.batch import Batch
 from ..data.examples import ExampleStore
-from ..models.contract import device_of
+from ..models.contract import device_of, evaluating
 from .likelihood import bootstrap_interval
 
 ROWS = 256  # scored at once
@@ -79,18 +79,14 @@ def predict_answers(model: Any, batch: Batch) -> list[float]:
 @torch.inference_mode()
 def evaluate_answers(model: Any, store: ExampleStore, *, about: str = "") -> AnswerScore:
     """Answer every example of a part."""
-    was_training = getattr(model, "training", False)
-    if was_training:
-        model.eval()
     device, nats, errors, is_label = device_of(model), [], [], not np.issubdtype(store.answers.dtype, np.floating)
-    for start in range(0, len(store), ROWS):
-        batch = store.batch(slice(start, start + ROWS)).to(device)
-        answers = model.predict(batch).answers.double().cpu().numpy()
-        log_probs, _ = model.score(batch)
-        nats.append(-log_probs[:, 0].double().cpu().numpy())
-        errors.append(answers - store.answers[start : start + ROWS])
-    if was_training:
-        model.train()
+    with evaluating(model):
+        for start in range(0, len(store), ROWS):
+            batch = store.batch(slice(start, start + ROWS)).to(device)
+            answers = model.predict(batch).answers.double().cpu().numpy()
+            log_probs, _ = model.score(batch)
+            nats.append(-log_probs[:, 0].double().cpu().numpy())
+            errors.append(answers - store.answers[start : start + ROWS])
     error = np.concatenate(errors)
     signature = "|".join([*([about] if about else []), f"bootstrap=1000x{len(store)}", f"seqwise={__version__}"])
     if is_label:

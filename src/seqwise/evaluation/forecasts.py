@@ -12,6 +12,7 @@ Shapes: O origins, S sampled paths, h horizon, C columns.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -24,7 +25,7 @@ from .. import __version__
 from ..data.batch import Batch, Values
 from ..data.numbers import NumberStore, Scaling
 from ..errors import ConfigError
-from ..models.contract import State, device_of, kept_of, select_rows
+from ..models.contract import State, device_of, evaluating, kept_of, select_rows
 from .likelihood import CHUNK, bootstrap_interval
 
 PATHS = 200  # sampled per origin
@@ -67,17 +68,18 @@ class ForecastScore:
 
     def mae(self, who: str = "model") -> float:
         """The mean over origins, steps ahead and columns, in the data's own units (2)."""
-        return float(np.nanmean(self.errors[who]))
+        return _mean(self.errors[who])
 
     @property
     def relative_error(self) -> float:
         """The error as a share of the naive one, the mean over columns: below 1 is better than naive."""
-        model, naive = (np.nanmean(self.errors[who], axis=(0, 1)) for who in ("model", "naive"))
-        return float(np.mean(model / np.maximum(naive, 1e-12)))
+        places = range(len(self.columns))
+        model, naive = ([_mean(self.errors[who][..., place]) for place in places] for who in ("model", "naive"))
+        return _mean(np.array(model) / np.maximum(naive, 1e-12))
 
     @property
     def coverage(self) -> float:
-        return float(np.nanmean(self.is_covered))  # (3)
+        return _mean(self.is_covered)  # (3)
 
     @property
     def horizon(self) -> int:
@@ -100,7 +102,7 @@ class ForecastScore:
         yield f"MAE of seasonal naive (season {self.season})", f"{self.mae('seasonal'):.5g}"
         yield "coverage of 95 % intervals", f"{100 * self.coverage:.1f} %"
         for place, column in enumerate(self.columns if len(self.columns) > 1 else []):
-            errors = {who: float(np.nanmean(error[..., place])) for who, error in self.errors.items()}
+            errors = {who: _mean(error[..., place]) for who, error in self.errors.items()}
             shown = f"{errors['model']:.5g} (naive {errors['naive']:.5g}, seasonal {errors['seasonal']:.5g})"
             yield f"MAE of {column}", shown
         yield "signature", f"`{self.signature}`"
@@ -118,10 +120,22 @@ class ForecastScore:
             "mae_seasonal_naive": self.mae("seasonal"),
             "coverage": self.coverage,
             "mae_by_column": {
-                column: float(np.nanmean(self.errors["model"][..., place])) for place, column in enumerate(self.columns)
+                column: _mean(self.errors["model"][..., place]) for place, column in enumerate(self.columns)
             },
             "signature": self.signature,
         }
+
+
+def _mean(values: np.ndarray) -> float:
+    """Of those that are numbers; NaN where there is none."""
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if known.size else math.nan
+
+
+def _checked(horizon: int) -> int:
+    if horizon < 1:
+        raise ConfigError(f"a horizon of {horizon} steps is too short; ask for at least 1.")
+    return horizon
 
 
 def default_horizon(season: int) -> int:
@@ -140,13 +154,8 @@ def evaluate_forecasts(
     about: str = "",
 ) -> ForecastScore:
     """Score a part of a series; what stands before the part is read first."""
-    was_training = getattr(model, "training", False)
-    if was_training:
-        model.eval()
     num_rows = len(store) + 1 - store.first
-    horizon = min(horizon or default_horizon(season), num_rows)
-    if horizon < 1:
-        raise ConfigError(f"a horizon of {horizon} steps is too short; ask for at least 1.")
+    horizon = min(default_horizon(season) if horizon is None else _checked(horizon), num_rows)
     log_densities = log_densities_of(model, store)
     log_densities -= (store.is_observed[store.first :] * np.log(scaling.scale)).sum(axis=1)
     origins = _origins(store, horizon)
@@ -156,8 +165,6 @@ def evaluate_forecasts(
     mean, low, high = (scaling.undo(values) for values in (mean, low, high))
     errors = {"model": np.abs(mean - truth), "naive": np.abs(naive - truth), "seasonal": np.abs(seasonal - truth)}
     is_covered = np.where(np.isnan(truth), np.nan, (low <= truth) & (truth <= high))
-    if was_training:
-        model.train()
     how = f"forecast:horizon={horizon},origins={len(origins)},season={season}"
     signature = "|".join([how, *([about] if about else []), f"seqwise={__version__}"])
     observed = np.asarray(store.is_observed[store.first :].any(axis=1))
@@ -167,35 +174,39 @@ def evaluate_forecasts(
 @torch.inference_mode()
 def log_densities_of(model: Any, store: NumberStore) -> np.ndarray:
     """log p of each row of the part given all before it (as far as the model sees), scaled units, nats: (steps,)."""
+    with evaluating(model):
+        return np.concatenate(list(_scores(model, store)))
+
+
+def _scores(model: Any, store: NumberStore) -> Iterator[np.ndarray]:
+    """The log densities of the part, stretch by stretch."""
     device = device_of(model)
     if model.context is None:
-        state, found = model.fresh_state(1), []
+        state = model.fresh_state(1)
         for start in range(0, len(store), CHUNK):
             places = np.arange(start, min(start + CHUNK, len(store)) + 1)[None]
             scores, state = model.score(store.batch(places).to(device), state)
-            found.append(scores[0].double().cpu().numpy())
-        return np.concatenate(found)[store.first - 1 :]
-    context, stride = model.context, max(1, model.context // 2)
-    found, place = [], store.first - 1  # `place` stands before the next row to score
+            yield scores[0].double().cpu().numpy()[max(0, store.first - 1 - start) :]
+        return
+    context, place = model.context, store.first - 1  # `place` stands before the next row to score
     while place < len(store):
-        start = max(0, place - (context - stride))
+        start = max(0, place - (context - max(1, context // 2)))
         end = min(start + context, len(store))
         scores, _ = model.score(store.batch(np.arange(start, end + 1)[None]).to(device))
-        found.append(scores[0, place - start :].double().cpu().numpy())
+        yield scores[0, place - start :].double().cpu().numpy()
         place = end
-    return np.concatenate(found)
 
 
 def forecasts(
     model: Any, store: NumberStore, origins: np.ndarray, horizon: int, *, seed: int = 0
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Forecast, and ends of its 95 % interval, 1 to h steps behind each origin, in scaled units: (O, h, C) each."""
-    if hasattr(model, "forecast"):
-        _, state = _read_to(model, store, origins)
-        mean, scale = (part.double().cpu().numpy() for part in model.forecast(state, horizon))
-        return mean, mean - Z95 * scale, mean + Z95 * scale
-    distribution, state = _read_to(model, store, origins)
-    with torch.random.fork_rng(devices=[]):
+    _checked(horizon)
+    with evaluating(model), torch.inference_mode(), torch.random.fork_rng(devices=[]):
+        distribution, state = _read_to(model, store, origins)
+        if hasattr(model, "forecast"):
+            mean, scale = (part.double().cpu().numpy() for part in model.forecast(state, horizon))
+            return mean, mean - Z95 * scale, mean + Z95 * scale
         torch.manual_seed(seed)
         paths = sample_paths(model, distribution, state, len(origins), horizon)  # (S, O, h, C)
     low, middle, high = np.quantile(paths, [0.025, 0.5, 0.975], axis=0)

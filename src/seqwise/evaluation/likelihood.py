@@ -27,7 +27,7 @@ from ..data.batch import Batch
 from ..data.batches import score_streams, score_windows
 from ..data.store import TokenStore
 from ..errors import ConfigError
-from ..models.contract import Scores, device_of
+from ..models.contract import Scores, device_of, evaluating
 
 View = Literal["disjoint", "sliding", "carried"]
 CHUNK = 256  # tokens read at once where the state is carried
@@ -206,22 +206,18 @@ def _stretch_sums(
     model: Scores, batches: Iterator[Batch], store: TokenStore, *, carried: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     """Sums of -log p and counts of tokens over equal stretches of the text, whatever the view."""
-    was_training = getattr(model, "training", False)
-    if was_training:
-        model.eval()  # type: ignore[attr-defined]
     num = min(num_stretches(store.num_chars), store.num_tokens)
     nats, counts, state = np.zeros(num), np.zeros(num, dtype=np.int64), None
     device = device_of(model)
-    for batch in batches:
-        log_probs, after = model.score(batch.to(device), state)  # (B, T)
-        state = after if carried else None
-        targets = batch.targets["tokens"]
-        is_token = torch.ones_like(targets.ids, dtype=torch.bool) if targets.is_token is None else targets.is_token
-        assert batch.places is not None
-        places = batch.places.unsqueeze(1) + torch.arange(targets.shape[1])  # (B, T)
-        stretch = (places * num // store.num_tokens)[is_token].numpy()
-        nats += np.bincount(stretch, weights=-log_probs.double().cpu()[is_token].numpy(), minlength=num)
-        counts += np.bincount(stretch, minlength=num)
-    if was_training:
-        model.train()  # type: ignore[attr-defined]
+    with evaluating(model):
+        for batch in batches:
+            log_probs, after = model.score(batch.to(device), state)  # (B, T)
+            state = after if carried else None
+            targets = batch.targets["tokens"]
+            is_token = torch.ones_like(targets.ids, dtype=torch.bool) if targets.is_token is None else targets.is_token
+            assert batch.places is not None
+            places = batch.places.unsqueeze(1) + torch.arange(targets.shape[1])  # (B, T)
+            stretch = (places * num // store.num_tokens)[is_token].numpy()
+            nats += np.bincount(stretch, weights=-log_probs.double().cpu()[is_token].numpy(), minlength=num)
+            counts += np.bincount(stretch, minlength=num)
     return nats, counts

@@ -12,8 +12,10 @@ Shapes: B batch, T steps, V vocabulary.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -140,6 +142,19 @@ def device_of(model: object) -> torch.device:
     """Where a model's weights are; count models live on the CPU."""
     parameters = getattr(model, "parameters", None)
     return next(parameters()).device if parameters is not None else torch.device("cpu")
+
+
+@contextmanager
+def evaluating(model: Any) -> Iterator[None]:
+    """Without dropout and the like, and afterwards as it was."""
+    was_training = getattr(model, "training", False)
+    if was_training:
+        model.eval()
+    try:
+        yield
+    finally:
+        if was_training:
+            model.train()
 
 
 KEPT_SHARE = 0.75  # of a context that is full; the rest makes room for what comes

@@ -19,6 +19,7 @@ MOST_VALID = 5_000
 class LabelTask:
     name = "label"
     unit = "answers"
+    metrics = ("accuracy", "mean_squared_error", "nats_per_answer")
     score_options: tuple[str, ...] = ()
 
     def open(self, config: DataConfig) -> ExampleData:
@@ -26,7 +27,7 @@ class LabelTask:
             raise ConfigError("a set of examples brings its own parts; drop the other files and --split-at.")
         return open_examples(config.source[0])
 
-    def open_other(self, source: str, config: DataConfig, split: str | None) -> tuple[ExampleData, str]:
+    def open_other(self, source: str, split: str | None, vocab: Vocab) -> tuple[ExampleData, str]:
         return open_examples(source), split or "test"
 
     def learn_vocab(self, data: ExampleData, config: TokenizerConfig, tell: Tell) -> Vocab:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..data.batches import Streams, Windows
-from ..data.numbers import NumberData, NumberStore, Scaling, build_number_store, open_numbers
+from ..data.numbers import NumberData, NumberStore, Scaling, build_number_store, open_numbers, open_whole_series
 from ..data.vocab import Vocab
 from ..errors import ConfigError
 from ..evaluation.forecasts import (
@@ -25,6 +25,7 @@ from .task import Advance, BatchSource, Tell
 class NumbersTask:
     name = "numbers"
     unit = "steps"
+    metrics = ("log_likelihood_per_step", "mae", "mae_over_naive", "coverage")
     score_options: tuple[str, ...] = ("horizon",)
 
     def open(self, config: DataConfig) -> NumberData:
@@ -32,9 +33,11 @@ class NumbersTask:
             raise ConfigError("numbers are read from one .csv file, split in order; drop the other files.")
         return open_numbers(config.source[0], columns=config.columns or None, split=config.split)
 
-    def open_other(self, source: str, config: DataConfig, split: str | None) -> tuple[NumberData, str]:
-        columns = config.columns or None
-        return open_numbers(source, columns=columns, split=config.split), split or "test"
+    def open_other(self, source: str, split: str | None, vocab: Vocab) -> tuple[NumberData, str]:
+        columns = _scaling(vocab).columns
+        if split is None:
+            return open_whole_series(source, columns), "whole"
+        return open_numbers(source, columns=columns), split
 
     def learn_vocab(self, data: NumberData, config: TokenizerConfig, tell: Tell) -> Vocab:
         if config.kind != "auto":
@@ -75,7 +78,7 @@ class NumbersTask:
         self, model: Any, store: NumberStore, vocab: Vocab, config: DataConfig, *, scored: str, **options: Any
     ) -> ForecastScore:
         season = config.season or 1
-        horizon = options.get("horizon") or config.horizon
+        horizon = options.get("horizon", config.horizon)
         return evaluate_forecasts(model, store, _scaling(vocab), season=season, horizon=horizon, about=scored)
 
     def sample(self, model: Any, vocab: Vocab, config: TrainingConfig) -> str | None:
@@ -87,7 +90,9 @@ class NumbersTask:
         """A forecast of what comes after the data, as a .csv: for each column the middle and a 95 % interval."""
         scaling = _scaling(vocab)
         store = self.store(data, next(reversed(data.parts)), vocab)
-        horizon = options.get("horizon") or config.horizon or default_horizon(config.season or 1)
+        horizon = options.get("horizon")
+        if horizon is None:
+            horizon = config.horizon or default_horizon(config.season or 1)
         origin = np.array([len(store)])
         found = forecasts(model, store, origin, horizon, seed=options.get("seed") or 0)
         middle, low, high = (scaling.undo(values)[0] for values in found)  # (h, C)

@@ -37,11 +37,17 @@ class Task(Protocol):
     name: str
     unit: str
     """What a batch is counted in: tokens, steps, answers."""
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The numbers of a score that can be compared with a published figure."""
+        ...
+
     score_options: tuple[str, ...]
     """What `score` can be told besides."""
 
     def open(self, config: DataConfig) -> Any: ...
-    def open_other(self, source: str, config: DataConfig, split: str | None) -> tuple[Any, str]:
+    def open_other(self, source: str, split: str | None, vocab: Vocab) -> tuple[Any, str]:
         """Other data than the run's own, to be scored: the data, and which part of it."""
         ...
 

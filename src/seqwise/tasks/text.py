@@ -18,6 +18,7 @@ from ..data.vocab import Vocab
 from ..decoding import DecodingConfig, generate
 from ..errors import ConfigError, DataError
 from ..evaluation.likelihood import Score, evaluate
+from ..models.contract import evaluating
 from ..settings import DataConfig, TokenizerConfig, TrainingConfig
 from ..text import UNKNOWN_WORD, Tokenizer, train_tokenizer, whole_blocks
 from .task import Advance, BatchSource, Tell
@@ -29,15 +30,18 @@ BPE_FROM_CHARACTERS = 30_000_000  # from here on byte pairs: more text per step 
 class TextTask:
     name = "text"
     unit = "tokens"
+    metrics = ("nats_per_token", "perplexity", "bits_per_char")
     score_options: tuple[str, ...] = ("view", "context", "stride")
 
     def open(self, config: DataConfig) -> TextData:
+        if config.columns:
+            raise ConfigError("--columns goes with numbers; this is read as text. Add --task numbers, or drop it.")
         sources = config.source
         return open_text(
             sources if len(sources) > 1 else sources[0], valid=config.valid, test=config.test, split=config.split
         )
 
-    def open_other(self, source: str, config: DataConfig, split: str | None) -> tuple[TextData, str]:
+    def open_other(self, source: str, split: str | None, vocab: Vocab) -> tuple[TextData, str]:
         text = open_whole(source) if split is None and Path(source).exists() else open_text(source)
         return text, split or ("test" if "test" in text.parts else "valid" if "valid" in text.parts else "whole")
 
@@ -88,12 +92,8 @@ class TextTask:
 
     def sample(self, model: Any, vocab: Vocab, config: TrainingConfig) -> str | None:
         decoding = DecodingConfig(max_tokens=config.sample_tokens, seed=config.seed, temperature=0.8)
-        was_training = getattr(model, "training", False)
-        if was_training:
-            model.eval()
-        tokens = generate(model, [[_tokenizer(vocab).boundary]], decoding)[0][0].tokens
-        if was_training:
-            model.train()
+        with evaluating(model):
+            tokens = generate(model, [[_tokenizer(vocab).boundary]], decoding)[0][0].tokens
         return _tokenizer(vocab).decode(tokens)
 
     def predict(

@@ -7,6 +7,7 @@ is kept.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -16,6 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 from torch import Tensor
 
+from ..errors import TrainingError
 from ..run import Checkpoint, load_weights
 from ..settings import TrainingConfig
 from .loop import Hooks
@@ -52,8 +54,12 @@ def expect_and_maximise(
     *,
     hooks: Hooks | None = None,
     resume: Checkpoint | None = None,
+    has_start: bool = False,
 ) -> Iterator[Report]:
-    """Up to `config.steps` iterations from each of `config.restarts` starts; one report an iteration."""
+    """Up to `config.steps` iterations from each of `config.restarts` starts; one report an iteration.
+
+    With `has_start` the first start is what the model holds already.
+    """
     hooks = hooks or Hooks()
     num_steps = sum(len(_rows(sequence)) for sequence in sequences)
     progress = Progress()
@@ -67,11 +73,16 @@ def expect_and_maximise(
             hooks.checkpoint(Checkpoint(dict(model.state_dict()), {}, asdict(progress)))
 
     while progress.restart < config.restarts and not progress.is_stopped:
-        if progress.iteration == 0:
+        if progress.iteration == 0 and not (has_start and progress.restart == 0):
             model.initialise(sequences, config.seed + progress.restart)
         began = time.perf_counter()
         objective = model.em_step(sequences)
         progress.seconds += time.perf_counter() - began
+        if not math.isfinite(objective):
+            raise TrainingError(
+                f"the likelihood became {objective} in iteration {progress.iteration + 1}. Try another --seed, fewer "
+                "states, or more smoothing (--set model.smoothing=0.1)."
+            )
         gain = None if progress.objective is None else objective - progress.objective
         if gain is not None and gain < -SLACK * max(1.0, abs(objective)):
             raise AssertionError(

@@ -1,9 +1,9 @@
 """Recipes: settings that reach a published figure, with its source, and whether they still do.
 
-recipe = read_recipe(find_recipe("ptb-lstm"))
-session = recipe.prepare(Path("runs/ptb-lstm"))
+file = read_recipe(find_recipe("ptb-lstm"))
+session = file.prepare(Path("runs/ptb-lstm"))
 ...                                              # train it
-recipe.verdict(value)                            # reached, or not
+file.recipe.reached(value)                       # True or False
 """
 
 from __future__ import annotations
@@ -13,8 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from ..config import build, read_toml
+from ..config import build, parse_override, read_toml
 from ..errors import ConfigError, did_you_mean
+from ..run import Run
+from ..tasks import task_named, task_of
+from .given import absolute
 from .session import Session, prepare
 
 
@@ -64,10 +67,19 @@ class RecipeFile:
         return self.path.stem
 
     def prepare(self, out: Path, *, quick: bool = False, **options: Any) -> Session:
+        metrics = task_named(task_of([absolute(self.recipe.data)])).metrics
+        if self.recipe.metric not in metrics:
+            near = did_you_mean(self.recipe.metric, metrics)
+            raise ConfigError(f'{self.path}: recipe.metric = "{self.recipe.metric}" is not known. {near}')
         overrides = self.recipe.quick if quick else []
         return prepare(
             self.recipe.data, model=self.family, out=out, config_file=self.path, overrides=overrides, **options
         )
+
+    def is_quick(self, run: Run) -> bool:
+        """Whether a run was made with the shortened form."""
+        wanted = [parse_override(override) for override in self.recipe.quick]
+        return bool(wanted) and all(getattr(getattr(run.config, s), n) == value for s, n, value in wanted)
 
     def evaluate_options(self) -> dict[str, Any]:
         pairs = (option.partition("=") for option in self.recipe.evaluate)

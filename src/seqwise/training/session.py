@@ -29,7 +29,7 @@ from .card import write_card
 from .counting import count
 from .em import expect_and_maximise
 from .given import BUDGETS, absolute, check_given, check_same, given_settings
-from .loop import Hooks, train
+from .loop import Hooks, Objective, train
 from .optimizers import build_optimizers
 from .report import Report
 from .sizing import DEFAULT_MINUTES, facts_of, suggest
@@ -37,6 +37,7 @@ from .sizing import DEFAULT_MINUTES, facts_of, suggest
 TRAINING_SHARE = 0.9  # of a budget in minutes; the rest is validation, samples and checkpoints
 MOST_VALID_TOKENS = 250_000  # for a validation while training
 MOST_FINAL_TOKENS = 1_000_000  # for the one at the end; `seqwise evaluate` scores all
+LONG_ENOUGH_TO_COMPILE = 600  # seconds of budget
 VALIDATION_SHARE = 0.006  # of a budget, for each of about ten validations
 
 
@@ -52,6 +53,8 @@ class Session:
     score: Score | None = None
     """Of the best model on the validation part (a million tokens of it at most), once training is over."""
     is_interrupted: bool = False
+    _progress: dict[str, Any] | None = None
+    """Of the last checkpoint that was written."""
 
     def reports(
         self, *, wants_stop: Callable[[], bool] = lambda: False, tell: Tell = lambda _: None
@@ -62,25 +65,31 @@ class Session:
             torch.set_num_threads(config.threads)
         torch.manual_seed(config.seed)
         model = self.run.build_model()
-        self.run.load_initial_weights(model)
+        has_start = self.run.load_initial_weights(model)
         hooks = self._hooks(model, wants_stop)
         learns_by = family(self.run.config.model_name).learns_by
         if learns_by == "counting":
             reports = count(model, self.task.sequences(self.stores["train"], model)[0], hooks)
         elif learns_by == "em":
             sequences = self.task.sequences(self.stores["train"], model)
-            reports = expect_and_maximise(model, sequences, config, hooks=hooks, resume=self.resume_from)
+            reports = expect_and_maximise(
+                model, sequences, config, hooks=hooks, resume=self.resume_from, has_start=has_start
+            )
         else:
             model.to(choose_device(config.device))
             if config.steps == 0:
                 self._plan_steps(model, tell)
+            config = self.run.config.training
             batches = self.task.batches(self.stores["train"], model, config)
-            reports = train(model, batches, self.run.config.training, hooks=hooks, resume=self.resume_from)
+            objective = compiled_loss(model) if config.compile == "always" else None
+            reports = train(model, batches, config, objective=objective, hooks=hooks, resume=self.resume_from)
         last = None
         for last in reports:
             self.run.append_log(last.to_dict())
             yield last
-        self.is_interrupted = wants_stop() and (last is None or last.step < self.run.config.training.steps)
+        self.is_interrupted = (
+            wants_stop() and self._progress is not None and not is_over(self._progress, self.run.config)
+        )
         if not self.is_interrupted:
             best = self.run.load_model()
             valid = self.task.beginning(self.stores["valid"], MOST_FINAL_TOKENS)
@@ -96,12 +105,17 @@ class Session:
             self.run.save_config(self.run.with_training(steps=max(1, round(config.epochs * batches.steps_per_epoch))))
             return
         seconds = (config.minutes or DEFAULT_MINUTES) * 60
-        per_step = seconds_per_step(model, batches, config, longest=0.04 * seconds)
+        per_step = seconds_per_step(model, batches, config, longest=0.04 * seconds).each
+        compile_: str = config.compile
+        if compile_ == "auto":
+            compile_ = "never"
+            if seconds >= LONG_ENOUGH_TO_COMPILE:
+                compile_, per_step = choose_compile(model, batches, config, per_step, seconds, tell)
         steps = max(10, int(TRAINING_SHARE * seconds / per_step))
         per_batch = sum(batches.batch(0).counts().values())
         # scoring costs about a third of training on as many tokens
         affordable = int(VALIDATION_SHARE * seconds * 3 * per_batch / per_step)
-        changes = {"steps": steps}
+        changes: dict[str, Any] = {"steps": steps, "compile": compile_}
         if affordable < (config.valid_tokens or len(self.stores["valid"])):
             changes["valid_tokens"] = max(4096, affordable)
         self.run.save_config(self.run.with_training(**changes))
@@ -122,8 +136,8 @@ class Session:
             return task.sample(model, run.vocab, run.config.training)
 
         def checkpoint(saved: Checkpoint) -> None:
-            progress = {**saved.progress, "log_length": run.log_length()}
-            run.save_checkpoint(replace(saved, progress=progress))
+            self._progress = {**saved.progress, "log_length": run.log_length()}
+            run.save_checkpoint(replace(saved, progress=self._progress))
 
         return Hooks(validate, sample, lambda: run.save_model(model), checkpoint, wants_stop)
 
@@ -157,11 +171,17 @@ def prepare(
     base = Run.open(start_from) if start_from is not None else None
     if base is not None and base.config.model_name != model:
         raise ConfigError(f"{start_from} is a {base.config.model_name} model; --model {model} cannot start from it.")
+    if row.learns_by == "em" and (epochs is not None or minutes is not None):
+        raise ConfigError(f"{model} learns by EM: its budget is --steps, the iterations at most; drop the other one.")
     if base is not None and tokenizer is not None:
         raise ConfigError(f"--from {start_from} brings its own tokenizer; drop --tokenizer.")
     where = str(config_file) if config_file else "--set"
     sources = [absolute(s) for s in ([source] if isinstance(source, str | Path) else source)]
     chosen_task = _choose_task(task, sources, model)
+    if base is not None and base.config.task != chosen_task.name:
+        raise ConfigError(
+            f"{start_from} was trained on {base.config.task}, and this is {chosen_task.name}; drop --from."
+        )
     options: dict[str, dict[str, Any]] = {
         "data": {
             "source": sources,
@@ -217,6 +237,15 @@ def prepare(
     return Session(Run.create(out, config, vocab, initial_weights=weights), chosen_task, data, stores)
 
 
+def is_em(config: RunConfig) -> bool:
+    return family(config.model_name).learns_by == "em"
+
+
+def is_over(progress: dict[str, Any], config: RunConfig) -> bool:
+    """Whether there is nothing left to train. EM says so itself: it may end before all its iterations."""
+    return bool(progress["is_stopped"]) or (not is_em(config) and progress["step"] >= config.training.steps)
+
+
 def _choose_task(asked: str | None, sources: list[str], model: str) -> Task:
     found = task_named(asked or task_of(sources))
     if found.name not in family(model).tasks:
@@ -258,9 +287,9 @@ def resume(
         tell(f"{out}: no checkpoint yet; starting from the first step")
         run.cut_log(0)
     else:
-        is_over = checkpoint.step >= config.training.steps or checkpoint.progress["is_stopped"]
-        what = "trained to the end already, at" if is_over else "going on from"
-        tell(f"{out}: {what} step {checkpoint.step:,} of {config.training.steps:,}")
+        what = "trained to the end already, at" if is_over(checkpoint.progress, config) else "going on from"
+        steps = config.training.steps * (config.training.restarts if is_em(config) else 1)
+        tell(f"{out}: {what} step {checkpoint.step:,} of {steps:,}")
         run.cut_log(int(checkpoint.progress["log_length"]))
         if config.training.threads and config.training.threads != torch.get_num_threads():
             tell(f"using {config.training.threads} threads as before, so that the numbers are the same")
@@ -282,24 +311,60 @@ def choose_device(name: str) -> torch.device:
     return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
 
 
-def seconds_per_step(model: torch.nn.Module, batches: BatchSource, config: TrainingConfig, *, longest: float) -> float:
+@dataclass(frozen=True)
+class StepTime:
+    each: float
+    """Seconds of a step once it runs."""
+    first: float
+    """Seconds of the first one, with all that it prepares."""
+
+
+def seconds_per_step(
+    model: torch.nn.Module,
+    batches: BatchSource,
+    config: TrainingConfig,
+    *,
+    longest: float,
+    make_objective: Callable[[torch.nn.Module], Objective] = lambda model: model.loss,  # type: ignore[assignment,return-value]
+) -> StepTime:
     """The time of a training step, measured on a copy of the model that is thrown away."""
     trial = copy.deepcopy(model).train()
     random_state = torch.get_rng_state()
-    optimizers = build_optimizers(trial, config)
+    optimizers, objective = build_optimizers(trial, config), make_objective(trial)
     times: list[float] = []
     began = time.perf_counter()
-    while len(times) < 4 or (len(times) < 24 and time.perf_counter() - began < longest):
+    while len(times) < 4 or (len(times) < 24 and time.perf_counter() - began - times[0] < longest):
         start = time.perf_counter()
         batch = batches.batch(len(times)).to(next(trial.parameters()).device)
-        trial.loss(batch).over(batch.counts()).backward()  # type: ignore[operator]
+        objective(batch, None).over(batch.counts()).backward()
         torch.nn.utils.clip_grad_norm_(trial.parameters(), 1.0)
         for optimizer in optimizers:
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
         times.append(time.perf_counter() - start)
     torch.set_rng_state(random_state)
-    return statistics.median(times[2:])  # the first ones allocate
+    return StepTime(statistics.median(times[2:]), times[0])  # the first ones allocate
+
+
+def compiled_loss(model: Any) -> Objective:
+    return torch.compile(model.loss)
+
+
+def choose_compile(
+    model: torch.nn.Module, batches: BatchSource, config: TrainingConfig, plain: float, seconds: float, tell: Tell
+) -> tuple[str, float]:
+    """Whether compiling pays within `seconds`, found by trying; and the seconds of a step that follow."""
+    try:
+        tried = seconds_per_step(model, batches, config, longest=10.0, make_objective=compiled_loss)
+    except Exception as error:
+        tell(f"torch cannot compile here ({str(error).splitlines()[0][:80]}); going on without")
+        return "never", plain
+    gain = TRAINING_SHARE * seconds * (1 - tried.each / plain) - tried.first
+    if gain <= 0:
+        tell(f"compiling does not pay: {tried.each:.3f} s a step against {plain:.3f} s without")
+        return "never", plain
+    tell(f"compiled: {tried.each:.3f} s a step instead of {plain:.3f} s")
+    return "always", tried.each
 
 
 def _check_context(model_config: Any, training: TrainingConfig) -> None:
