@@ -12,7 +12,7 @@ from seqwise.data.batch import next_token_batch, prompt_batch
 from seqwise.layers.adaptive_softmax import AdaptiveSoftmaxHead
 from seqwise.layers.heads import NextTokenHead
 from seqwise.models import MODELS
-from seqwise.models.assemble import SMALL_VOCAB, cutoffs_for
+from seqwise.models.assemble import LARGE_VOCAB, cutoffs_for
 from seqwise.models.contract import Interface
 
 VOCAB, WIDTH = 40, 16
@@ -139,5 +139,5 @@ def test_an_lstm_with_an_adaptive_softmax_scores_steps_and_learns(vocab_size: in
 
 def test_a_small_vocabulary_keeps_the_full_softmax() -> None:
     row = MODELS["lstm"]
-    model = row.build(row.config(model_dim=8, adaptive_softmax=True), Interface(vocab_size=SMALL_VOCAB - 1))
+    model = row.build(row.config(model_dim=8, adaptive_softmax=True), Interface(vocab_size=LARGE_VOCAB - 1))
     assert isinstance(model.head, NextTokenHead)

@@ -16,7 +16,7 @@ from .label import LabelModel
 from .next_token import NextTokenModel
 from .next_value import NextValueModel
 
-SMALL_VOCAB = 1000  # below, an adaptive softmax gains nothing
+LARGE_VOCAB = 1000  # from here on tokens are words or pieces of them: most are rare
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,19 @@ class NeuralConfig:
             raise ConfigError("model.tied_embeddings and model.adaptive_softmax exclude each other; drop one.")
 
 
-def embedding_for(interface: Interface, embed_dim: int, *, std: float = 1.0, scale: float = 1.0) -> nn.Module:
-    """Tokens or numbers -> vectors, whichever the data has."""
+def embedding_for(
+    interface: Interface, embed_dim: int, *, std: float = 1.0, is_output: bool = False
+) -> ValueEmbedding | TokenEmbedding:
+    """Tokens or numbers -> vectors of this spread, whichever the data has.
+
+    The table of a large vocabulary is kept small and scaled up where it is read: a step of the optimiser then moves a
+    rare word as far as its few occurrences need (docs/lab-notebook.md). So is one that is the output as well, whose
+    logits should begin near zero.
+    """
     if interface.num_columns:
-        return ValueEmbedding(interface.num_columns, embed_dim, std=std * scale)
-    return TokenEmbedding(interface.vocab_size, embed_dim, std=std, scale=scale)
+        return ValueEmbedding(interface.num_columns, embed_dim, std=std)
+    scale = embed_dim**0.5 if is_output or interface.vocab_size >= LARGE_VOCAB else 1.0
+    return TokenEmbedding(interface.vocab_size, embed_dim, std=std / scale, scale=scale)
 
 
 def assemble(body: Any, config: NeuralConfig, interface: Interface) -> nn.Module:
@@ -59,7 +67,7 @@ def assemble(body: Any, config: NeuralConfig, interface: Interface) -> nn.Module
         head = LabelHead(body.output_dim, interface.num_labels, pooling=config.pooling, both_ends=both_ends)
         return LabelModel(body, head)
     V = interface.vocab_size
-    if config.adaptive_softmax and V >= SMALL_VOCAB:
+    if config.adaptive_softmax and V >= LARGE_VOCAB:
         return NextTokenModel(body, AdaptiveSoftmaxHead(body.output_dim, V, cutoffs=cutoffs_for(V)), V)
     tied_to = body.embedding if config.tied_embeddings else None
     if tied_to is not None and tied_to.embedding_dim != body.output_dim:

@@ -80,8 +80,7 @@ class ConvBody(nn.Module):
     def __init__(self, config: ConvConfig, interface: Interface):
         super().__init__()
         self.output_dim = self.model_dim = config.model_dim
-        scale = config.model_dim**0.5 if config.tied_embeddings else 1.0
-        self.embedding = embedding_for(interface, config.model_dim, std=1 / scale, scale=scale)
+        self.embedding = embedding_for(interface, config.model_dim, is_output=config.tied_embeddings)
         self.dropout = nn.Dropout(config.dropout)
         self.layers = nn.ModuleList(
             DelayLayer(config.model_dim, config.kernel_size, dilation, config.dropout) for dilation in config.dilations

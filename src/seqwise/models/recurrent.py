@@ -94,9 +94,7 @@ class RecurrentBody(nn.Module):
         if config.bidirectional and interface.task != "label":
             raise ConfigError("model.bidirectional reads what is to be predicted; it goes with --task label only.")
         embed_dim = config.embed_dim or config.model_dim
-        # inputs of unit variance; a table that is the output as well is small there, so that logits begin near zero
-        scale = embed_dim**0.5 if config.tied_embeddings else 1.0
-        self.embedding = embedding_for(interface, embed_dim, std=1 / scale, scale=scale)
+        self.embedding = embedding_for(interface, embed_dim, is_output=config.tied_embeddings)
         is_variational = config.dropout_kind == "variational"
         self.dropout = Dropout(config.dropout, is_variational=is_variational)
         self.stack = RecurrentStack(

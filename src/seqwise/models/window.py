@@ -43,8 +43,7 @@ class WindowBody(nn.Module):
     def __init__(self, config: WindowConfig, interface: Interface):
         super().__init__()
         self.window, self.embed_dim, self.is_direct = config.window, config.embed_dim, config.direct_connections
-        scale = config.embed_dim**0.5 if config.tied_embeddings else 1.0
-        self.embedding = embedding_for(interface, config.embed_dim, std=1 / scale, scale=scale)
+        self.embedding = embedding_for(interface, config.embed_dim, is_output=config.tied_embeddings)
         self.first = nn.Linear(config.window * config.embed_dim, config.model_dim)  # H, d
         self.more = nn.ModuleList(nn.Linear(config.model_dim, config.model_dim) for _ in range(config.num_layers - 1))
         self.dropout = nn.Dropout(config.dropout)

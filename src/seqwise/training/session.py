@@ -20,7 +20,9 @@ import torch
 
 from ..config import build
 from ..errors import CheckpointError, ConfigError
+from ..layers.adaptive_softmax import AdaptiveSoftmaxHead
 from ..models import MODELS, family
+from ..models.recurrent import RecurrentBody
 from ..run import Checkpoint, Run, RunConfig, check_free, interface_of, load_weights
 from ..settings import DataConfig, TokenizerConfig, TrainingConfig
 from ..tasks import TASKS, Task, task_named, task_of
@@ -105,11 +107,11 @@ class Session:
             self.run.save_config(self.run.with_training(steps=max(1, round(config.epochs * batches.steps_per_epoch))))
             return
         seconds = (config.minutes or DEFAULT_MINUTES) * 60
-        per_step = seconds_per_step(model, batches, config, longest=0.04 * seconds).each
+        per_step = seconds_per_step(model, batches, config, longest=min(10.0, 0.04 * seconds)).each
         compile_: str = config.compile
         if compile_ == "auto":
             compile_ = "never"
-            if seconds >= LONG_ENOUGH_TO_COMPILE:
+            if seconds >= LONG_ENOUGH_TO_COMPILE and can_compile(model):
                 compile_, per_step = choose_compile(model, batches, config, per_step, seconds, tell)
         steps = max(10, int(TRAINING_SHARE * seconds / per_step))
         per_batch = sum(batches.batch(0).counts().values())
@@ -344,6 +346,12 @@ def seconds_per_step(
         times.append(time.perf_counter() - start)
     torch.set_rng_state(random_state)
     return StepTime(statistics.median(times[2:]), times[0])  # the first ones allocate
+
+
+def can_compile(model: Any) -> bool:
+    """Where torch's compiler has something to fuse, and shapes that stay: not the kernels of recurrent layers, nor
+    clusters of words that are asked for as they come."""
+    return not isinstance(model.body, RecurrentBody) and not isinstance(model.head, AdaptiveSoftmaxHead)
 
 
 def compiled_loss(model: Any) -> Objective:
