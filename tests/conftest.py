@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
 import torch
+
+from seqwise.cli import main
 
 SHARED_DATA = os.environ.get("SEQWISE_DATA")
 
@@ -25,3 +28,42 @@ def shared_data(monkeypatch: pytest.MonkeyPatch) -> Path:
         pytest.skip("needs the public data sets: set SEQWISE_DATA to their folder")
     monkeypatch.setenv("SEQWISE_DATA", str(Path(SHARED_DATA).resolve()))
     return Path(SHARED_DATA).resolve()
+
+
+class Terminal:
+    """Runs the command line in this process, in a folder of its own."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capture: pytest.CaptureFixture[str]):
+        self.monkeypatch, self.capture = monkeypatch, capture
+
+    def run(self, *arguments: str | Path) -> tuple[int, str, str]:
+        """Exit code, standard output, standard error."""
+        self.monkeypatch.setattr(sys, "argv", ["seqwise", *map(str, arguments)])
+        try:
+            main()
+            code = 0
+        except SystemExit as done:
+            code = done.code if isinstance(done.code, int) else int(done.code is not None)
+        out, err = self.capture.readouterr()
+        return code, out, err
+
+    def done(self, *arguments: str | Path) -> tuple[str, str]:
+        """Standard output and standard error of what must go well."""
+        code, out, err = self.run(*arguments)
+        assert code == 0, err
+        return out, err
+
+    def refuses(self, *arguments: str | Path) -> str:
+        """The sentence: exit code 2, no result, nothing said behind it. What was found in the data may come before."""
+        code, out, err = self.run(*arguments)
+        assert (code, out) == (2, "")
+        told = [line for line in err.splitlines() if line.startswith("error: ")]
+        assert told == [err.splitlines()[-1]]
+        return told[0].removeprefix("error: ")
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Terminal:
+    monkeypatch.setenv("SEQWISE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    return Terminal(monkeypatch, capsys)

@@ -7,48 +7,14 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from seqwise.cli import main
 from seqwise.data.builtin import BUILTIN, EXAMPLE_SETS
 from seqwise.data.public import PUBLIC, PublicData, PublicFile
 
 TEXT = "".join(f"line {i}, which jumps quickly over the lazy dog, box of {i % 9}\n" for i in range(400))
-
-
-class Terminal:
-    """Runs the command line in this process."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, capture: pytest.CaptureFixture[str]):
-        self.monkeypatch, self.capture = monkeypatch, capture
-
-    def run(self, *arguments: str | Path) -> tuple[int, str, str]:
-        """Exit code, standard output, standard error."""
-        self.monkeypatch.setattr(sys, "argv", ["seqwise", *map(str, arguments)])
-        try:
-            main()
-            code = 0
-        except SystemExit as done:
-            code = done.code if isinstance(done.code, int) else int(done.code is not None)
-        out, err = self.capture.readouterr()
-        return code, out, err
-
-    def refuses(self, *arguments: str | Path) -> str:
-        """The sentence, after a check of the exit code and that there is nothing else."""
-        code, out, err = self.run(*arguments)
-        assert (code, out) == (2, "")
-        assert err.startswith("error: ")
-        assert err.endswith("\n")
-        assert err.count("\n") == 1
-        return err.removeprefix("error: ").rstrip("\n")
-
-
-@pytest.fixture
-def terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Terminal:
-    monkeypatch.setenv("SEQWISE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path)
-    return Terminal(monkeypatch, capsys)
 
 
 @pytest.fixture
@@ -64,7 +30,7 @@ def offer(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
     monkeypatch.setitem(PUBLIC, "romeo", PublicData("A play", "public domain", {"train": file}))
 
 
-def test_the_list_names_every_data_set_and_how_to_get_it(terminal: Terminal) -> None:
+def test_the_list_names_every_data_set_and_how_to_get_it(terminal: Any) -> None:
     code, out, err = terminal.run("data", "list")
     assert (code, err) == (0, "")
     rows = {line.split()[0]: line for line in out.splitlines()}
@@ -73,7 +39,7 @@ def test_the_list_names_every_data_set_and_how_to_get_it(terminal: Terminal) -> 
     assert rows["ptb"].endswith("(seqwise data get ptb)")
 
 
-def test_the_list_can_be_read_by_a_program(terminal: Terminal) -> None:
+def test_the_list_can_be_read_by_a_program(terminal: Any) -> None:
     code, out, err = terminal.run("data", "list", "--json")
     assert (code, err) == (0, "")
     rows = {row["name"]: row for row in json.loads(out)}
@@ -83,7 +49,7 @@ def test_the_list_can_be_read_by_a_program(terminal: Terminal) -> None:
     assert all(row["title"] and row["licence"] for row in rows.values())
 
 
-def test_a_copy_at_hand_is_listed_and_got(terminal: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_copy_at_hand_is_listed_and_got(terminal: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     offer(monkeypatch, TEXT.encode())
     (tmp_path / "romeo.txt").write_bytes(TEXT.encode())
     monkeypatch.setenv("SEQWISE_DATA", str(tmp_path))
@@ -94,7 +60,7 @@ def test_a_copy_at_hand_is_listed_and_got(terminal: Terminal, tmp_path: Path, mo
 
 
 def test_a_copy_at_hand_with_other_content_is_refused(
-    terminal: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    terminal: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     offer(monkeypatch, b"something else")
     (tmp_path / "romeo.txt").write_bytes(TEXT.encode())
@@ -102,24 +68,24 @@ def test_a_copy_at_hand_with_other_content_is_refused(
     assert "not the expected content" in terminal.refuses("data", "get", "romeo")
 
 
-def test_a_data_set_that_cannot_be_fetched_is_told(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_data_set_that_cannot_be_fetched_is_told(terminal: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     offer(monkeypatch, TEXT.encode())
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     assert "cannot be fetched" in terminal.refuses("data", "get", "romeo")
 
 
-def test_an_unknown_data_set_gets_the_nearest_name(terminal: Terminal) -> None:
+def test_an_unknown_data_set_gets_the_nearest_name(terminal: Any) -> None:
     assert terminal.refuses("data", "get", "wikitext2") == 'unknown data set "wikitext2". Did you mean "wikitext-2"?'
 
 
-def test_a_built_in_corpus_need_not_be_fetched(terminal: Terminal) -> None:
+def test_a_built_in_corpus_need_not_be_fetched(terminal: Any) -> None:
     code, out, err = terminal.run("data", "get", "python-reference")
     assert code in (0, 2)
     assert "built in" in out + err
     assert "unknown" not in out + err
 
 
-def test_a_check_tells_in_plain_words_what_is_in_a_text(terminal: Terminal, poems: Path) -> None:
+def test_a_check_tells_in_plain_words_what_is_in_a_text(terminal: Any, poems: Path) -> None:
     code, out, err = terminal.run("data", "check", poems)
     assert (code, err) == (0, "")
     lines = out.splitlines()
@@ -134,13 +100,13 @@ def test_a_check_tells_in_plain_words_what_is_in_a_text(terminal: Terminal, poem
     assert lines[-1] == "nothing odd found"
 
 
-def test_a_check_shows_what_to_look_at(terminal: Terminal, poems: Path) -> None:
+def test_a_check_shows_what_to_look_at(terminal: Any, poems: Path) -> None:
     code, out, _ = terminal.run("data", "check", poems, "--valid", poems)
     assert code == 0
     assert "look at this: valid: 400 of 400 longer lines (100 %) stand in the training part too" in out
 
 
-def test_a_check_can_be_read_by_a_program(terminal: Terminal, poems: Path) -> None:
+def test_a_check_can_be_read_by_a_program(terminal: Any, poems: Path) -> None:
     code, out, err = terminal.run("data", "check", poems, "--split-at", "80/20", "--json")
     assert (code, err) == (0, "")
     found = json.loads(out)
@@ -164,7 +130,7 @@ def test_a_check_can_be_read_by_a_program(terminal: Terminal, poems: Path) -> No
         ),
     ],
 )
-def test_bad_text_is_one_sentence(terminal: Terminal, poems: Path, content: bytes, sentence: str) -> None:
+def test_bad_text_is_one_sentence(terminal: Any, poems: Path, content: bytes, sentence: str) -> None:
     poems.write_bytes(content)
     assert terminal.refuses("data", "check", "poems.txt") == sentence
     assert not (poems.parent / "cache").exists()  # nothing half-written
@@ -180,7 +146,7 @@ def test_bad_text_is_one_sentence(terminal: Terminal, poems: Path, content: byte
         (["empty"], "empty: no text files"),
     ],
 )
-def test_a_mistake_is_one_sentence(terminal: Terminal, poems: Path, arguments: list[str], sentence: str) -> None:
+def test_a_mistake_is_one_sentence(terminal: Any, poems: Path, arguments: list[str], sentence: str) -> None:
     (poems.parent / "empty").mkdir()
     assert sentence in terminal.refuses("data", "check", *arguments)
 
@@ -190,7 +156,7 @@ def test_a_mistake_is_one_sentence(terminal: Terminal, poems: Path, arguments: l
     [["data", "check"], ["data", "frob"], ["data", "list", "--nope"], ["data", "get"], ["frob"], ["data"], []],
 )
 def test_a_command_that_does_not_exist_or_lacks_something_is_the_users_mistake(
-    terminal: Terminal, arguments: list[str]
+    terminal: Any, arguments: list[str]
 ) -> None:
     code, _, err = terminal.run(*arguments)
     assert code == 2
@@ -198,7 +164,7 @@ def test_a_command_that_does_not_exist_or_lacks_something_is_the_users_mistake(
     assert "Traceback" not in err
 
 
-def test_ctrl_c_ends_with_its_own_exit_code(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_ends_with_its_own_exit_code(terminal: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*args: object, **kwargs: object) -> None:
         raise KeyboardInterrupt
 

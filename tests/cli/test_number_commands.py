@@ -5,54 +5,15 @@ from __future__ import annotations
 import csv
 import json
 import math
-import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from seqwise.cli import main
-
 TRAINING = ["--steps", "5", "--set", "training.threads=1"]
 SIZES = {"kalman": ["--set", "model.state_dim=3"], "gru": ["--set", "model.model_dim=8"]}
-
-
-class Terminal:
-    """Runs the command line in this process."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, capture: pytest.CaptureFixture[str]):
-        self.monkeypatch, self.capture = monkeypatch, capture
-
-    def run(self, *arguments: str | Path) -> tuple[int, str, str]:
-        """Exit code, standard output, standard error."""
-        self.monkeypatch.setattr(sys, "argv", ["seqwise", *map(str, arguments)])
-        try:
-            main()
-            code = 0
-        except SystemExit as done:
-            code = done.code if isinstance(done.code, int) else int(done.code is not None)
-        out, err = self.capture.readouterr()
-        return code, out, err
-
-    def done(self, *arguments: str | Path) -> tuple[str, str]:
-        code, out, err = self.run(*arguments)
-        assert code == 0, err
-        return out, err
-
-    def refuses(self, *arguments: str | Path) -> str:
-        """The sentence: exit code 2, no result, nothing said behind it. What was found in the data may come before."""
-        code, out, err = self.run(*arguments)
-        assert (code, out) == (2, "")
-        told = [line for line in err.splitlines() if line.startswith("error: ")]
-        assert told == [err.splitlines()[-1]]
-        return told[0].removeprefix("error: ")
-
-
-@pytest.fixture
-def terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Terminal:
-    monkeypatch.chdir(tmp_path)
-    return Terminal(monkeypatch, capsys)
 
 
 @pytest.fixture
@@ -70,13 +31,13 @@ def table(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def run(terminal: Terminal, table: Path) -> Path:
+def run(terminal: Any, table: Path) -> Path:
     terminal.done("train", table, "--model", "kalman", "--out", "run", *TRAINING, *SIZES["kalman"])
     return Path("run")
 
 
 @pytest.mark.parametrize("model", list(SIZES))
-def test_a_table_is_trained_on_scored_and_forecast(terminal: Terminal, table: Path, model: str) -> None:
+def test_a_table_is_trained_on_scored_and_forecast(terminal: Any, table: Path, model: str) -> None:
     out, err = terminal.done("train", table, "--model", model, "--out", "run", *TRAINING, *SIZES[model])
     assert "x.csv: 100 steps of 2 numbers (season, line), 1 numbers missing; split in order 80/10/10" in err
     assert 'column date holds words ("day 0") and is left out' in err
@@ -93,7 +54,7 @@ def test_a_table_is_trained_on_scored_and_forecast(terminal: Terminal, table: Pa
     assert all(math.isfinite(float(cell)) for row in rows for cell in row.values())
 
 
-def test_the_score_can_be_read_by_a_program(terminal: Terminal, run: Path) -> None:
+def test_the_score_can_be_read_by_a_program(terminal: Any, run: Path) -> None:
     out, err = terminal.done("evaluate", run, "--horizon", "4", "--json")
     found = json.loads(out)
     assert err == ""
@@ -103,7 +64,7 @@ def test_the_score_can_be_read_by_a_program(terminal: Terminal, run: Path) -> No
     assert all(math.isfinite(v) for v in found.values() if isinstance(v, float))
 
 
-def test_two_runs_are_scored_side_by_side(terminal: Terminal, table: Path, run: Path) -> None:
+def test_two_runs_are_scored_side_by_side(terminal: Any, table: Path, run: Path) -> None:
     terminal.done("train", table, "--model", "gru", "--out", "other", *TRAINING, *SIZES["gru"])
     found = json.loads(terminal.done("evaluate", run, "other", "--json")[0])
     assert [score["run"] for score in found] == ["run", "other"]
@@ -111,12 +72,12 @@ def test_two_runs_are_scored_side_by_side(terminal: Terminal, table: Path, run: 
     assert [line.partition(":")[0] for line in lines] == ["run", "run", "other", "other"]
 
 
-def test_columns_can_be_chosen(terminal: Terminal, table: Path) -> None:
+def test_columns_can_be_chosen(terminal: Any, table: Path) -> None:
     terminal.done("train", table, "--model", "kalman", "--columns", "line", "--out", "run", *TRAINING, *SIZES["kalman"])
     assert terminal.done("predict", "run")[0].splitlines()[0] == "step,line,line_low,line_high"
 
 
-def test_a_run_is_resumed(terminal: Terminal, run: Path) -> None:
+def test_a_run_is_resumed(terminal: Any, run: Path) -> None:
     before = (run / "model.safetensors").read_bytes()
     _, err = terminal.done("train", "--resume", "--out", run)
     assert "trained to the end already" in err
@@ -171,7 +132,7 @@ def good(path: Path) -> None:
          "text", "task", "split"],
 )  # fmt: skip
 def test_a_mistake_is_one_sentence_and_nothing_is_written(
-    terminal: Terminal, table: Path, make: Callable[[Path], None], options: list[str], words: list[str]
+    terminal: Any, table: Path, make: Callable[[Path], None], options: list[str], words: list[str]
 ) -> None:
     make(table)
     before = sorted(table.parent.rglob("*"))
@@ -198,5 +159,5 @@ def test_a_mistake_is_one_sentence_and_nothing_is_written(
     ids=lambda value: "" if isinstance(value, str) else " ".join(value[:4]),
 )  # fmt: skip
 @pytest.mark.usefixtures("run")
-def test_a_run_on_numbers_says_what_it_cannot_do(terminal: Terminal, arguments: list[str], sentence: str) -> None:
+def test_a_run_on_numbers_says_what_it_cannot_do(terminal: Any, arguments: list[str], sentence: str) -> None:
     assert sentence in terminal.refuses(*arguments)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from seqwise.cli import main
 from seqwise.config import read_toml
 from seqwise.data import toys
 from seqwise.data.builtin import BUILTIN, is_example_set
@@ -224,38 +222,10 @@ def test_a_figure_is_reached_or_not(better: Any, tolerance: float, value: float,
 # -- seqwise reproduce -----------------------------------------------------------------------------------------------
 
 
-class Terminal:
-    """Runs `seqwise reproduce` in this process."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, capture: pytest.CaptureFixture[str]):
-        self.monkeypatch, self.capture = monkeypatch, capture
-
-    def reproduce(self, *arguments: str | Path) -> tuple[int, str, str]:
-        """Exit code, standard output, standard error."""
-        self.monkeypatch.setattr(sys, "argv", ["seqwise", "reproduce", *map(str, arguments)])
-        try:
-            main()
-            code = 0
-        except SystemExit as done:
-            code = done.code if isinstance(done.code, int) else int(done.code is not None)
-        out, err = self.capture.readouterr()
-        return code, out, err
-
-    def done(self, *arguments: str | Path) -> tuple[str, str]:
-        code, out, err = self.reproduce(*arguments)
-        assert code == 0, err
-        return out, err
-
-
-@pytest.fixture
-def terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Terminal:
-    return Terminal(monkeypatch, capsys)
-
-
 @pytest.mark.parametrize(("published", "verdict"), [(100.0, "reached"), (0.001, "not reached")])
-def test_a_recipe_is_trained_scored_and_judged(terminal: Terminal, cats: Path, published: float, verdict: str) -> None:
+def test_a_recipe_is_trained_scored_and_judged(terminal: Any, cats: Path, published: float, verdict: str) -> None:
     cats.write_text(CATS.replace("published = 100.0", f"published = {published}"))
-    out, err = terminal.done(cats)
+    out, err = terminal.done("reproduce", cats)
     assert out.splitlines()[-1] == verdict
     assert f"to reach: {published:g} (nats per character)" in out.splitlines()[0]
     assert out.splitlines()[1].startswith("signature: ")
@@ -264,8 +234,8 @@ def test_a_recipe_is_trained_scored_and_judged(terminal: Terminal, cats: Path, p
     assert (cats.parent / "runs" / "cats" / "card.md").exists()
 
 
-def test_the_shortened_form_never_says_reached(terminal: Terminal, cats: Path) -> None:
-    out, err = terminal.done(cats, "--quick")
+def test_the_shortened_form_never_says_reached(terminal: Any, cats: Path) -> None:
+    out, err = terminal.done("reproduce", cats, "--quick")
     assert out.splitlines()[-1] == "shortened form: no verdict"
     assert "reached" not in out
     assert "shortened: model.order=2; this form shows that the recipe runs, not what it reaches" in err
@@ -278,10 +248,10 @@ def test_the_shortened_form_never_says_reached(terminal: Terminal, cats: Path) -
     [(False, 100.0, True), (False, 0.001, False), (True, 100.0, None), (True, 0.001, None)],
 )
 def test_a_program_reads_one_json_object(
-    terminal: Terminal, cats: Path, quick: bool, published: float, reached: bool | None
+    terminal: Any, cats: Path, quick: bool, published: float, reached: bool | None
 ) -> None:
     cats.write_text(CATS.replace("published = 100.0", f"published = {published}"))
-    out, _ = terminal.done(cats, "--json", "--out", "here", *(["--quick"] if quick else []))
+    out, _ = terminal.done("reproduce", cats, "--json", "--out", "here", *(["--quick"] if quick else []))
     found = json.loads(out)
     assert found["reached"] is reached
     assert (found["recipe"], found["quick"], found["run"]) == ("cats", quick, "here")
@@ -290,16 +260,16 @@ def test_a_program_reads_one_json_object(
     assert "seqwise=" in found["signature"]
 
 
-def test_the_part_and_the_options_of_the_evaluation_are_those_of_the_recipe(terminal: Terminal, cats: Path) -> None:
+def test_the_part_and_the_options_of_the_evaluation_are_those_of_the_recipe(terminal: Any, cats: Path) -> None:
     more = 'split = "valid"\nevaluate = ["view=disjoint", "context=16"]\nquick ='
     cats.write_text(CATS.replace("quick =", more))
-    found = json.loads(terminal.done(cats, "--json")[0])
+    found = json.loads(terminal.done("reproduce", cats, "--json")[0])
     assert found["split"] == "valid"
     assert found["signature"].startswith("disjoint:context=16|valid:")
 
 
-def test_the_list_names_every_recipe_with_its_figure(terminal: Terminal) -> None:
-    out, err = terminal.done()
+def test_the_list_names_every_recipe_with_its_figure(terminal: Any) -> None:
+    out, err = terminal.done("reproduce")
     assert err == ""
     names = [line.split()[0] for line in out.splitlines()[1:]]
     assert names == sorted(all_recipes())
@@ -317,29 +287,29 @@ def test_the_list_names_every_recipe_with_its_figure(terminal: Terminal) -> None
         (["cats.toml", "--resume"], "no such run folder"),
     ],
 )
-def test_a_mistake_is_one_sentence(terminal: Terminal, cats: Path, arguments: list[str], sentence: str) -> None:
-    code, out, err = terminal.reproduce(*arguments)
+def test_a_mistake_is_one_sentence(terminal: Any, cats: Path, arguments: list[str], sentence: str) -> None:
+    code, out, err = terminal.run("reproduce", *arguments)
     assert (code, out) == (2, "")
     told = [line for line in err.splitlines() if line.startswith("error: ")]
     assert told == [err.splitlines()[-1]]
     assert sentence in told[0]
 
 
-def test_a_run_that_is_there_is_not_overwritten(terminal: Terminal, cats: Path) -> None:
-    terminal.done(cats)
-    code, _, err = terminal.reproduce(cats)
+def test_a_run_that_is_there_is_not_overwritten(terminal: Any, cats: Path) -> None:
+    terminal.done("reproduce", cats)
+    code, _, err = terminal.run("reproduce", cats)
     assert code == 2
     assert "runs/cats exists already." in err
 
 
-def test_a_metric_that_the_score_does_not_have_is_told(terminal: Terminal, cats: Path) -> None:
+def test_a_metric_that_the_score_does_not_have_is_told(terminal: Any, cats: Path) -> None:
     cats.write_text(CATS.replace("nats_per_token", "nats_per_letter"))
-    code, _, err = terminal.reproduce(cats)
+    code, _, err = terminal.run("reproduce", cats)
     assert code == 2
     assert "nats_per_letter" in err
 
 
-def test_a_shortened_run_that_is_resumed_gets_no_verdict_either(terminal: Terminal, cats: Path) -> None:
-    terminal.done(cats, "--quick", "--out", "here")
-    _, out, _ = terminal.reproduce(cats, "--resume", "--out", "here")
+def test_a_shortened_run_that_is_resumed_gets_no_verdict_either(terminal: Any, cats: Path) -> None:
+    terminal.done("reproduce", cats, "--quick", "--out", "here")
+    _, out, _ = terminal.run("reproduce", cats, "--resume", "--out", "here")
     assert out.splitlines()[-1:] != ["reached"]
