@@ -20,7 +20,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-data_app = typer.Typer(help="Data sets: list them, get them, check a text before training.", no_args_is_help=True)
+data_app = typer.Typer(help="Data sets: list them, get them, check data before training.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for a program to read.")]
@@ -357,18 +357,29 @@ def data_get(names: Annotated[list[str], typer.Argument(help="Names from: seqwis
 
 @data_app.command("check")
 def data_check(
-    data: Annotated[list[str], typer.Argument(help="Text files, a folder, or the name of a data set.")],
+    data: Annotated[list[str], typer.Argument(help="Text files, a .csv, a folder, or the name of a data set.")],
     valid: Annotated[str | None, typer.Option(help="A file to validate on.")] = None,
     test: Annotated[str | None, typer.Option(help="A file to test on.")] = None,
     split_at: Annotated[str | None, typer.Option(help="Contiguous shares in per cent.", show_default="90/5/5")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Look at a text before training: encoding, odd lines, leakage between parts, vocabulary, memory and time."""
+    """Look at data before training.
+
+    Text: encoding, odd lines, leakage between parts, vocabulary, memory and time. Numbers: gaps, far values, season.
+    """
     from ..data.check import check_text
+    from ..data.check_numbers import check_numbers
+    from ..data.numbers import open_numbers
     from ..data.source import open_text
+    from ..tasks import task_of
     from ..training.estimate import estimate
     from .tables import check_table
 
+    if task_of(data) == "numbers":
+        found = check_numbers(open_numbers(data[0], split=split_at))
+        for line in [to_json(found.to_dict())] if as_json else found.sentences():
+            say(line)
+        return
     result = check_text(open_text(data if len(data) > 1 else data[0], valid=valid, test=test, split=split_at))
     cost = estimate(result)
     if as_json:

@@ -1,0 +1,103 @@
+"""The preflight for columns of numbers: what is missing, odd or constant, and whether the series repeats itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from .numbers import NumberData, find_season
+
+FAR = 8.0  # times the middle half's width beyond it: is it a number, or a mistake?
+MANY_MISSING = 0.2
+SHIFTED = 3.0  # standard deviations between the means of training and test part
+
+
+@dataclass(frozen=True)
+class ColumnFacts:
+    name: str
+    missing: int
+    least: float
+    middle: float
+    most: float
+    far: int
+    """Numbers that lie far outside of what the column usually holds."""
+    longest_gap: int
+    shift: float
+    """How far the mean of the last part lies from that of the training part, in its standard deviations."""
+
+
+@dataclass(frozen=True)
+class NumberCheck:
+    description: str
+    rows: int
+    season: int
+    columns: list[ColumnFacts]
+    notes: list[str]
+    warnings: list[str]
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def sentences(self) -> Iterator[str]:
+        yield self.description
+        yield from self.notes
+        for column in self.columns:
+            yield (
+                f"{column.name}: {column.least:g} to {column.most:g}, middle {column.middle:g}; "
+                f"{column.missing:,} missing (longest gap {column.longest_gap:,})"
+            )
+        if self.season > 1:
+            yield f"the series resembles itself after {self.season} steps"
+        else:
+            yield "no season was found"
+        for warning in self.warnings:
+            yield f"look at this: {warning}"
+        if not self.warnings:
+            yield "nothing odd found"
+
+
+def check_numbers(data: NumberData) -> NumberCheck:
+    columns = [_facts(data, place) for place in range(len(data.columns))]
+    season = find_season(data.values[data.parts["train"]])
+    warnings = list(_warnings(data, columns))
+    return NumberCheck(data.description, len(data.values), season, columns, data.notes, warnings)
+
+
+def _facts(data: NumberData, place: int) -> ColumnFacts:
+    values = data.values[:, place]
+    known = values[~np.isnan(values)]
+    low, middle, high = np.quantile(known, [0.25, 0.5, 0.75])
+    width = max(high - low, 1e-12 * max(1.0, abs(middle)))
+    is_far = (known < low - FAR * width) | (known > high + FAR * width)
+    train, last = (values[data.parts[part]] for part in ("train", next(reversed(data.parts))))
+    shift = 0.0 if np.isnan(last).all() else (np.nanmean(last) - np.nanmean(train)) / max(np.nanstd(train), 1e-12)
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], np.isnan(values), [0]])))  # where gaps begin and end
+    gaps = edges[1::2] - edges[::2]
+    return ColumnFacts(
+        data.columns[place],
+        int(np.isnan(values).sum()),
+        float(known.min()),
+        float(middle),
+        float(known.max()),
+        int(is_far.sum()),
+        int(gaps.max()) if len(gaps) else 0,
+        float(shift),
+    )
+
+
+def _warnings(data: NumberData, columns: list[ColumnFacts]) -> Iterator[str]:
+    for column in columns:
+        if column.missing > MANY_MISSING * len(data.values):
+            yield f"{column.name}: {100 * column.missing / len(data.values):.0f} % of its numbers are missing"
+        if column.far:
+            yield f"{column.name}: {column.far:,} numbers lie far outside of what it usually holds"
+        if abs(column.shift) > SHIFTED:
+            yield (
+                f"{column.name}: the last part lies {column.shift:+.1f} standard deviations from the training part: "
+                "a model that has not seen such numbers will be unsure of them"
+            )
+    if len(data.values) < 100:
+        yield f"only {len(data.values)} rows: intervals of scores will be wide"
