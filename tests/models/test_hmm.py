@@ -26,7 +26,10 @@ from seqwise.data.batch import (
 from seqwise.errors import CheckpointError, ConfigError, DataError
 from seqwise.models import hmm
 from seqwise.models.contract import Interface, State
-from seqwise.models.hmm import HMM, HMMConfig, Observed, check_rising, fit, plain_expectations
+from seqwise.models.hmm import HMM, HMMConfig, Observed, plain_expectations
+from seqwise.settings import TrainingConfig
+from seqwise.training.em import expect_and_maximise
+from seqwise.training.loop import Hooks
 
 COLUMNS = 2
 
@@ -322,6 +325,15 @@ def check_probabilities(model: HMM) -> None:
         assert np.isfinite(model.scale).all()
 
 
+def learn(model: HMM, sequences: Any, *, restarts: int = 1, iterations: int = 100, tolerance: float = 1e-5) -> None:
+    """Baum-Welch as training runs it: it asserts that no iteration lowers the objective, and the best start is kept."""
+    best: dict[str, Any] = {}
+    hooks = Hooks(keep_best=lambda: best.update(model.state_dict()))
+    config = TrainingConfig(steps=iterations, restarts=restarts, tolerance=tolerance)
+    list(expect_and_maximise(model, sequences, config, hooks=hooks))
+    model.load_state_dict(best)
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     num_states=st.integers(1, 5),
@@ -336,7 +348,7 @@ def test_no_iteration_lowers_the_objective_of_texts(
     model = empty_text_hmm(num_states, vocab_size, smoothing=smoothing)
     texts = [random_ids(length, vocab_size, seed=seed + i) for i, length in enumerate(lengths)]
     for before, after in pairwise(objectives(model, texts, 25, seed)):
-        check_rising(before, after)
+        assert after >= before - 1e-10 * max(1.0, abs(before))
     check_probabilities(model)
 
 
@@ -354,37 +366,8 @@ def test_no_iteration_lowers_the_objective_of_numbers(
     model = empty_numbers_hmm(num_states, smoothing=smoothing)
     series = [random_numbers(length, seed + i, share_missing) for i, length in enumerate(lengths)]
     for before, after in pairwise(objectives(model, series, 25, seed)):
-        check_rising(before, after)
+        assert after >= before - 1e-10 * max(1.0, abs(before))
     check_probabilities(model)
-
-
-def test_an_objective_that_falls_is_our_mistake() -> None:
-    check_rising(-100.0, -100.0)
-    check_rising(-math.inf, -100.0)
-    with pytest.raises(AssertionError, match=r"fell from -100\.0 to -100\.1"):
-        check_rising(-100.0, -100.1)
-    with pytest.raises(AssertionError, match="to nan"):
-        check_rising(-100.0, math.nan)
-
-
-def test_learning_from_several_starts_keeps_the_best() -> None:
-    text = text_hmm(4, 6, seed=3, peaked=0.2).sample(2000, seed=0)[1]
-    model = empty_text_hmm(4, 6)
-    curves = fit(model, [text], restarts=4, iterations=30, seed=5)
-    assert len(curves) == 4
-    assert len({curve[-1] for curve in curves}) > 1
-    assert model.objective([text]) == max(curve[-1] for curve in curves)
-    again = empty_text_hmm(4, 6)
-    assert fit(again, [text], restarts=4, iterations=30, seed=5) == curves
-    assert again.state_dict()["emission"].equal(model.state_dict()["emission"])
-
-
-def test_a_start_is_left_when_it_gains_too_little() -> None:
-    text = random_ids(500, 4)
-    [patient] = fit(empty_text_hmm(2, 4), [text], iterations=40, tolerance=0.0)
-    [hasty] = fit(empty_text_hmm(2, 4), [text], iterations=40, tolerance=1e-2)
-    assert len(hasty) < len(patient) == 41
-    assert hasty == patient[: len(hasty)]
 
 
 def test_a_known_text_hmm_is_learned_to_a_hundredth_of_a_bit() -> None:
@@ -392,7 +375,7 @@ def test_a_known_text_hmm_is_learned_to_a_hundredth_of_a_bit() -> None:
     truth = text_hmm(4, 8, seed=1, peaked=0.2)
     training, held_out = (truth.sample(20_000, seed)[1] for seed in (0, 1))
     model = empty_text_hmm(4, 8)
-    fit(model, [training], restarts=2, iterations=100)
+    learn(model, [training], restarts=2, iterations=100)
     gap = (truth.log_likelihood([held_out]) - model.log_likelihood([held_out])) / len(held_out) / math.log(2)
     assert gap < 0.01
 
@@ -403,7 +386,7 @@ def test_known_numbers_are_learned_to_a_hundredth_of_a_bit_with_a_tenth_of_them_
     training, held_out = (truth.sample(5000, seed)[1] for seed in (0, 1))
     model = empty_numbers_hmm(3)
     is_observed = np.random.default_rng(0).random(training.shape) > 0.1
-    fit(model, [(training, is_observed)], restarts=3, iterations=100)
+    learn(model, [(training, is_observed)], restarts=3, iterations=100)
     held = [(held_out, None)]
     gap = (truth.log_likelihood(held) - model.log_likelihood(held)) / len(held_out) / math.log(2)
     assert gap < 0.01
@@ -501,7 +484,7 @@ def check_finite(model: HMM, sequence: Observed) -> None:
 def test_odd_texts_are_learned_with_more_states_than_symbols(texts: list[list[int]], smoothing: float) -> None:
     model = empty_text_hmm(12, 9, smoothing=smoothing)
     data = [np.array(text, dtype=np.int64) for text in texts]
-    fit(model, data, restarts=2, iterations=60, tolerance=0.0)
+    learn(model, data, restarts=2, iterations=60, tolerance=0.0)
     check_finite(model, data[-1])
     log_probs, _ = model.start(prompt_batch([[0], [8]]))
     assert not log_probs.isnan().any()
@@ -510,14 +493,14 @@ def test_odd_texts_are_learned_with_more_states_than_symbols(texts: list[list[in
 
 def test_a_token_never_seen_has_a_probability_where_there_is_smoothing() -> None:
     model = empty_text_hmm(3, 6)
-    fit(model, [random_ids(200, 4)], iterations=20)
+    learn(model, [random_ids(200, 4)], iterations=20)
     check_finite(model, np.array([0, 5, 5, 1, 4]))
     assert torch.isfinite(model.score(next_token_batch(torch.tensor([[0, 5, 5, 1, 4]])))[0]).all()
 
 
 def test_a_token_never_seen_is_impossible_without_smoothing_and_what_follows_is_still_scored() -> None:
     model = empty_text_hmm(3, 6, smoothing=0.0)
-    fit(model, [random_ids(200, 4)], iterations=20)
+    learn(model, [random_ids(200, 4)], iterations=20)
     log_probs, state = model.score(next_token_batch(torch.tensor([[0, 5, 1, 2]])))
     assert log_probs[0, 0] == -math.inf
     assert torch.isfinite(log_probs[0, 1:]).all()
@@ -577,7 +560,7 @@ ODD_NUMBERS: dict[str, Any] = {
 @pytest.mark.parametrize("smoothing", [0.0, 0.01])
 def test_odd_numbers_are_learned_and_far_ones_scored(sequence: Any, smoothing: float) -> None:
     model = empty_numbers_hmm(4, smoothing=smoothing)
-    fit(model, [sequence, sequence], restarts=2, iterations=40, tolerance=0.0)
+    learn(model, [sequence, sequence], restarts=2, iterations=40, tolerance=0.0)
     check_finite(model, sequence)
     check_finite(model, (np.array([[1e150, -1e150], [0.0, 0.0]]), None))
     log_probs, state = model.score(next_value_batch(torch.tensor([[[0.0, 0.0], [1e30, 0.0], [1.0, 1e-30]]])))
@@ -603,7 +586,7 @@ def test_bad_data_gets_a_sentence() -> None:
     text, numbers = text_hmm(2, 3), numbers_hmm(2)
     for nothing in ([], [np.array([], dtype=np.int64)]):
         with pytest.raises(DataError, match="needs at least one step"):
-            fit(text, nothing)
+            learn(text, nothing)
     with pytest.raises(DataError, match="token 3 is not in the vocabulary, which goes from 0 to 2"):
         text.em_step([np.array([0, 1]), np.array([3])])
     with pytest.raises(DataError, match="token -1 is not in the vocabulary"):

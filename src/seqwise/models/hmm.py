@@ -337,45 +337,6 @@ class HMM:
             setattr(self, name, saved[name].double().cpu().numpy().copy())
 
 
-def fit(
-    model: HMM,
-    sequences: Sequence[Observed],
-    *,
-    restarts: int = 1,
-    iterations: int = 100,
-    tolerance: float = 1e-5,
-    seed: int = 0,
-) -> list[list[float]]:
-    """Learn from several random starts and keep the best. Returns the objectives (nats) of each, one per iteration.
-
-    A start is left when an iteration gains less than `tolerance` nats per step of the data.
-    """
-    enough = tolerance * sum(_length(sequence) for sequence in sequences)
-    curves: list[list[float]] = []
-    best: dict[str, Tensor] = {}
-    for restart in range(restarts):
-        model.initialise(sequences, seed + restart)
-        curve: list[float] = []
-        for iteration in range(iterations + 1):
-            is_last = iteration == iterations or (len(curve) > 1 and curve[-1] - curve[-2] < enough)
-            curve.append(model.objective(sequences) if is_last else model.em_step(sequences))
-            if len(curve) > 1:
-                check_rising(*curve[-2:])
-            if is_last:
-                break
-        if not curves or curve[-1] > max(earlier[-1] for earlier in curves):
-            best = model.state_dict()
-        curves.append(curve)
-    model.load_state_dict(best)
-    return curves
-
-
-def check_rising(before: float, after: float) -> None:
-    """Baum-Welch cannot lower its objective. Where it falls by more than rounding, the mistake is ours."""
-    if not after >= before - 1e-10 * max(1.0, abs(before)):
-        raise AssertionError(f"the objective of Baum-Welch fell from {before!r} to {after!r}")
-
-
 def plain_expectations(
     initial: np.ndarray, transition: np.ndarray, likelihood: np.ndarray
 ) -> tuple[float, np.ndarray, np.ndarray]:
