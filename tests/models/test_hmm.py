@@ -24,9 +24,10 @@ from seqwise.data.batch import (
     prompt_batch,
 )
 from seqwise.errors import CheckpointError, ConfigError, DataError
+from seqwise.layers.hidden_chain import plain_expectations
 from seqwise.models import hmm
 from seqwise.models.contract import Interface, State
-from seqwise.models.hmm import HMM, HMMConfig, Observed, plain_expectations
+from seqwise.models.hmm import HMM, HMMConfig, Observed
 from seqwise.settings import TrainingConfig
 from seqwise.training.em import expect_and_maximise
 from seqwise.training.loop import Hooks

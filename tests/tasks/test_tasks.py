@@ -6,13 +6,14 @@ import csv
 import json
 import math
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from runs_by_hand import log_without_clock, stop_after
 
 from seqwise.api import TrainedRun
 from seqwise.data import toys
@@ -20,7 +21,6 @@ from seqwise.errors import CheckpointError, ConfigError, DataError
 from seqwise.models import MODELS
 from seqwise.run import Run
 from seqwise.tasks import TASKS, task_named, task_of
-from seqwise.training.report import CLOCK_FIELDS
 from seqwise.training.session import Session, prepare, resume
 
 SIZES = {"train": 200, "valid": 30, "test": 40}
@@ -343,21 +343,6 @@ def test_budgets_in_minutes_and_in_epochs_become_steps(
 # -- resuming --------------------------------------------------------------------------------------------------------
 
 
-def stop_after(number: int) -> Callable[[], bool]:
-    asked: list[None] = []
-
-    def wants_stop() -> bool:
-        asked.append(None)
-        return len(asked) >= number
-
-    return wants_stop
-
-
-def log_of(run: Path) -> list[dict[str, Any]]:
-    lines = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
-    return [{n: v for n, v in line.items() if n not in CLOCK_FIELDS} for line in lines]
-
-
 @pytest.mark.parametrize(
     ("data", "name"), [("x.csv", "gru"), ("x.csv", "gpt"), ("parity:8", "rnn"), ("adding:6", "gpt")]
 )
@@ -374,7 +359,7 @@ def test_a_run_that_is_stopped_and_resumed_ends_as_the_one_never_stopped(
     assert session.is_interrupted
     torch.manual_seed(123)
     list(resume(tmp_path / "stopped").reports())
-    assert log_of(tmp_path / "stopped") == log_of(tmp_path / "whole")
+    assert log_without_clock(tmp_path / "stopped") == log_without_clock(tmp_path / "whole")
     for file in ("model.safetensors", "checkpoints/6/weights.safetensors"):
         assert (tmp_path / "stopped" / file).read_bytes() == (tmp_path / "whole" / file).read_bytes()
 

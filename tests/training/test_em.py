@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from runs_by_hand import log_without_clock, stop_after
 from torch import Tensor
 
 from seqwise.errors import TrainingError
@@ -308,22 +309,6 @@ def write_data(folder: Path, name: str) -> Path:
     return path
 
 
-def stop_after(number: int) -> Callable[[], bool]:
-    """wants_stop, which is asked once after each step and once at the end."""
-    asked: list[None] = []
-
-    def wants_stop() -> bool:
-        asked.append(None)
-        return len(asked) >= number
-
-    return wants_stop
-
-
-def log_of(run: Path) -> list[dict[str, Any]]:
-    lines = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
-    return [{n: v for n, v in line.items() if n not in CLOCK_FIELDS} for line in lines]
-
-
 @pytest.mark.parametrize(("data", "family"), [("x.txt", "hmm"), ("x.csv", "hmm"), ("x.csv", "kalman")])
 @pytest.mark.parametrize("number", [2, 8])
 def test_a_run_that_is_stopped_and_resumed_has_the_files_of_one_never_stopped(
@@ -336,7 +321,7 @@ def test_a_run_that_is_stopped_and_resumed_has_the_files_of_one_never_stopped(
     session = resume(tmp_path / "stopped")
     list(session.reports())
     assert not session.is_interrupted
-    assert log_of(tmp_path / "stopped") == log_of(tmp_path / "whole")
+    assert log_without_clock(tmp_path / "stopped") == log_without_clock(tmp_path / "whole")
     for name in ("model.safetensors", "checkpoints/15/weights.safetensors"):
         assert (tmp_path / "stopped" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 

@@ -44,12 +44,13 @@ from typing import Literal
 
 import numpy as np
 import torch
-from numba import njit
 from torch import Tensor
 from torch.distributions import MultivariateNormal
 
 from ..data.batch import Batch, Values
 from ..errors import CheckpointError, ConfigError, DataError
+from ..layers.linear_gaussian import filter_batch, filter_covariances, filter_means, smooth
+from ..layers.series_structure import bridge_gaps, find_parts, predictive_states, regression
 from .contract import Interface, State
 
 Series = tuple[np.ndarray, np.ndarray | None]
@@ -57,8 +58,6 @@ Series = tuple[np.ndarray, np.ndarray | None]
 
 GROWTH = 0.3  # no eigenvalue of A grows by more than exp(0.3), a third, over the longest series
 LARGEST = 1e150  # numbers beyond this could not be squared
-SETTLED = 1e-13  # a covariance that changes by less, relative to its own scale, has converged
-LOG_TWO_PI = float(np.log(2 * np.pi))
 PARAMETERS = ("A", "Q", "H", "d", "R", "m0", "P0")
 
 
@@ -135,7 +134,7 @@ class Kalman:
         """
         series = self._checked(sequences)
         D, C, floor = self.config.state_dim, self.num_columns, self.config.noise_floor
-        filled = [_bridge_gaps(values, seen) for values, seen in series]
+        filled = [bridge_gaps(values, seen) for values, seen in series]
         if self.config.init == "random":
             random, rows = np.random.default_rng(seed), np.concatenate(filled)
             self.A, self.Q, self.m0, self.P0 = _idle(D)
@@ -213,7 +212,7 @@ class Kalman:
         """Parts whose course is known in advance (trend, tones), and predictive states of what they leave over."""
         D, C, floor = self.config.state_dim, self.num_columns, self.config.noise_floor
         rows = np.concatenate(filled)  # (N, C)
-        parts = _find_parts(rows, [len(one) for one in filled], self.config.season, most=D - max(1, D // 4))
+        parts = find_parts(rows, [len(one) for one in filled], self.config.season, most=D - max(1, D // 4))
         course = np.concatenate([part.course for part in parts] or [np.empty((len(rows), 0))], axis=1)  # (N, k)
         shown = np.concatenate([part.shown for part in parts] or [np.empty(0, dtype=bool)])
         k = len(shown)
@@ -230,16 +229,16 @@ class Kalman:
             self.P0[here, here] *= 0.01
             at = here.stop
         ends = np.cumsum([len(one) for one in filled])[:-1]
-        states, seen_by = _predictive_states(np.split(rest, ends), self.config.season, most=D - k)
+        states, seen_by = predictive_states(np.split(rest, ends), self.config.season, most=D - k)
         if states:
             now = np.concatenate(states)
             here = slice(k, k + now.shape[1])
             before, after = (np.concatenate([x[a:b] for x in states]) for a, b in ((0, -1), (1, None)))
-            A = _within(_regression(before, after), limit=1.0)
+            A = _within(regression(before, after), limit=1.0)
             noise = after - before @ A.T
             self.A[here, here], self.Q[here, here] = A, _above(noise.T @ noise / len(noise), floor)
             target = np.concatenate(seen_by)
-            self.H[:, here] = _regression(now, target)
+            self.H[:, here] = regression(now, target)
             rest = target - now @ self.H[:, here].T
         # half of what is unexplained is taken for noise of the columns, half is left to that of the states
         self.R = np.maximum((rest**2).mean(axis=0) / 2, max(1e-3, floor) * np.maximum(1.0, rows.var(axis=0)))
@@ -283,14 +282,14 @@ class Kalman:
         nothing = np.zeros((1, self.num_columns))
         values, seen = np.concatenate([nothing, values]), np.concatenate([nothing.astype(bool), seen])
         A, Q, H, d, R, m0, P0 = self._arrays
-        slot, covariances, gains, scales = _covariances(A, Q, H, R, P0, seen)
-        return _Forward(seen, slot, covariances, *_means(A, H, d, m0, values, seen, slot, gains, scales))
+        slot, covariances, gains, scales = filter_covariances(A, Q, H, R, P0, seen)
+        return _Forward(seen, slot, covariances, *filter_means(A, H, d, m0, values, seen, slot, gains, scales))
 
     def _backward(self, forward: _Forward, *, keep: bool) -> _Backward:
         """Smooth one series. To `keep` each covariance takes room; EM needs but their sums."""
         A, Q, *_ = self._arrays
         beliefs = (forward.slot, forward.covariances, forward.predicted_means, forward.means)
-        means, slot, covariances, crosses, totals = _smooth(A, Q, *beliefs, forward.seen, keep)
+        means, slot, covariances, crosses, totals = smooth(A, Q, *beliefs, forward.seen, keep)
         first, last = covariances[slot[0]], forward.covariances[forward.slot[-1]]
         return _Backward(means, first, last, totals[-2], totals[-1], totals[:-2], slot, covariances, crosses)
 
@@ -350,7 +349,7 @@ class Kalman:
         else:
             wanted, asked = self._arrays_of(targets)
         lengths = inputs.lengths.cpu().numpy()
-        log_densities = _read(*self._arrays[:5], values, seen, wanted, asked, lengths, mean, covariance)
+        log_densities = filter_batch(*self._arrays[:5], values, seen, wanted, asked, lengths, mean, covariance)
         return torch.from_numpy(log_densities), State(
             {"mean": torch.from_numpy(mean), "covariance": torch.from_numpy(covariance)}
         )
@@ -523,434 +522,3 @@ def _within(A: np.ndarray, limit: float) -> np.ndarray:
 def _idle(D: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """A, Q, m0 and P0 of states that wander about zero with variance 1."""
     return 0.9 * np.eye(D), 0.19 * np.eye(D), np.zeros(D), np.eye(D)
-
-
-# -- where EM starts ---------------------------------------------------------------------------------------------
-
-MOST_TONES = 100
-LEAST_TREND = 0.2  # of the variance; a weaker one is better left to slow states
-LEAST_TONE = 0.01  # of the variance that is left
-CLEAR_TONE = 0.3  # of the variance; from there on its frequency can be told better than in whole steps
-DRIFT = 0.01  # variance that trend and tones gather over the whole series
-WIDEST_WINDOW = 512  # numbers in a stretch of the past; windows are products of that size
-
-
-@dataclass(frozen=True)
-class _Part:
-    """A few states whose course is known in advance: a trend, or one tone of a season."""
-
-    A: np.ndarray  # (k, k)
-    start: np.ndarray  # (k,) at x_0
-    course: np.ndarray  # (N, k) at the steps of all series
-    shown: np.ndarray  # (k,) bool: whether columns see it directly
-    noise: np.ndarray  # (k,)
-
-
-def _bridge_gaps(values: np.ndarray, seen: np.ndarray) -> np.ndarray:
-    """Straight lines across what is missing: good enough for a start, and EM goes on with the gaps themselves."""
-    filled, steps = np.zeros_like(values), np.arange(len(values))
-    for c in np.flatnonzero(seen.any(axis=0)):
-        there = seen[:, c]
-        filled[:, c] = np.interp(steps, steps[there], values[there, c])
-    return filled
-
-
-def _find_parts(rows: np.ndarray, lengths: list[int], season: int, *, most: int) -> list[_Part]:
-    """Trend and tones that explain enough of the rows (N, C), in at most `most` states."""
-    N, longest = len(rows), max(lengths)
-    times = np.concatenate([np.arange(1, length + 1) for length in lengths])
-    rest, left, parts = rows - rows.mean(axis=0), most, []
-
-    def explained(part: _Part) -> np.ndarray:
-        course = part.course[:, part.shown]
-        return course @ np.linalg.lstsq(course, rest, rcond=None)[0]
-
-    if left >= 2 and longest >= 4:
-        trend = _trend(times, longest)
-        found = explained(trend)
-        if (found**2).sum() > LEAST_TREND * (rest**2).sum():
-            parts.append(trend)
-            rest, left = rest - found, left - 2
-    if 1 < season <= longest // 2:
-        # a season read off noisy data is a little off, which adds up: try others, up to a turn apart at the end
-        nearby = season / (1 + np.arange(-16, 17) / 16 * season / longest)
-        power = [(explained(_tone(times, longest, 1 / near)) ** 2).sum() for near in nearby]
-        is_clear = max(power) > CLEAR_TONE * (rest**2).sum() and max(power) > 1.1 * power[16]
-        exact = float(nearby[np.argmax(power)]) if is_clear else season
-        tones = [_tone(times, longest, n / exact) for n in range(1, min(season // 2, MOST_TONES) + 1)]
-        for tone in sorted(tones, key=lambda tone: -(explained(tone) ** 2).sum()):
-            found = explained(tone)
-            # of N random numbers, a tone explains 2 / N
-            if len(tone.start) > left or (found**2).sum() < (LEAST_TONE + 4 / N) * ((rest - found) ** 2).sum():
-                break
-            parts.append(tone)
-            rest, left = rest - found, left - len(tone.start)
-    return parts
-
-
-def _trend(times: np.ndarray, longest: int) -> _Part:
-    """A level, scaled to variance 1, and the slope that is added to it at each step."""
-    slope, middle = np.sqrt(12) / longest, (longest + 1) / 2
-    course = np.stack([slope * (times - middle), np.full(len(times), slope)], axis=1)
-    noise = DRIFT / longest * np.array([1.0, 0.01])
-    start = np.array([-slope * middle, slope])
-    return _Part(np.array([[1.0, 1.0], [0.0, 1.0]]), start, course, np.array([True, False]), noise)
-
-
-def _tone(times: np.ndarray, longest: int, frequency: float) -> _Part:
-    """A point that goes round once in 1 / frequency steps; at every other step, one number that changes its sign."""
-    angle = 2 * np.pi * frequency
-    size = 1 if frequency == 0.5 else 2
-    turn = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
-    course = np.stack([np.cos(angle * times), -np.sin(angle * times)], axis=1)
-    noise = np.full(size, DRIFT / longest)
-    return _Part(turn[:size, :size], np.eye(2)[0, :size], course[:, :size], np.ones(size, dtype=bool), noise)
-
-
-def _predictive_states(rests: list[np.ndarray], season: int, *, most: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """States that are combinations of past rows: those that foretell most of the rows to come (Larimore 1990).
-
-    Canonical correlations of the p rows before a step with the p rows from it on. Returns, for each series that is long
-    enough, the states (T - 2p + 1, k) of its steps from p on and the rows (T - 2p + 1, C) that were then seen.
-    """
-    N, C, longest = sum(len(rest) for rest in rests), rests[0].shape[1], max(len(rest) for rest in rests)
-    lags = min(max(N // 20, 4), max(WIDEST_WINDOW // C, 1), longest // 3)
-    if season > 1:
-        lags = min(lags, season + 1)
-    usable = [rest for rest in rests if len(rest) > 2 * lags]
-    if lags < 1 or most < 1 or sum(float((rest**2).sum()) for rest in usable) < 1e-9 * N:
-        return [], []
-    windows = [_windows(rest, 2 * lags) for rest in usable]  # (T - 2p + 1, 2 p C)
-    joined = np.concatenate(windows)
-    past, future = joined[:, : lags * C], joined[:, lags * C :]
-    whiten_past, whiten_future = (_whitening(part.T @ part / len(part)) for part in (past, future))
-    agreement = whiten_future @ (future.T @ past / len(past)) @ whiten_past
-    directions = np.linalg.svd(agreement)[2][:most]  # (k, pC)
-    states = [window[:, : lags * C] @ whiten_past @ directions.T for window in windows]
-    return states, [rest[lags : len(rest) - lags + 1] for rest in usable]
-
-
-def _windows(rows: np.ndarray, length: int) -> np.ndarray:
-    """All stretches of that length, one in a row: (T - length + 1, length C)."""
-    stretches = np.lib.stride_tricks.sliding_window_view(rows, length, axis=0)  # (T - length + 1, C, length)
-    return stretches.transpose(0, 2, 1).reshape(len(stretches), -1)
-
-
-def _regression(states: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Weights W with rows = states W', held back a little: the states have variance 1, and may be more than steps."""
-    ridge = 1e-3 * len(states) * np.eye(states.shape[1])
-    return np.linalg.solve(states.T @ states + ridge, states.T @ rows).T
-
-
-def _whitening(covariance: np.ndarray) -> np.ndarray:
-    """Its inverse square root; directions with hardly any variance are held back."""
-    found, directions = np.linalg.eigh(covariance)
-    return _composed(directions, 1 / np.sqrt(np.maximum(found, 0) + 1e-3 * found.mean() + 1e-12))
-
-
-# -- the compiled loops ------------------------------------------------------------------------------------------
-# Products are written out: D is small, and numba's own would need scipy. Matrices to calculate in are made once.
-
-
-@njit(cache=True)
-def _read(A, Q, H, d, R, inputs, seen, targets, asked, lengths, means, covariances):
-    """log p of what is asked of the targets (B, T, C), after the inputs up to each; beliefs (B, ...) move in place.
-
-    This is (3) to (5) step by step; `_covariances` and `_means` do the same for one long series.
-    """
-    num_rows, num_steps, _ = inputs.shape
-    D = len(A)
-    At = A.T.copy()
-    room, gain, moved = np.empty((D, D)), np.empty(D), np.empty(D)
-    mean, covariance = np.empty(D), np.empty((D, D))
-    log_densities = np.zeros((num_rows, num_steps))
-    for row in range(num_rows):
-        m, P = means[row], covariances[row]
-        for t in range(lengths[row]):
-            _observe(m, P, inputs[row, t], seen[row, t], H, d, R, gain)
-            _move(A, m, moved)
-            _copy_row(moved, m)
-            _spread(A, At, P, Q, room, P)
-            _copy_row(m, mean)
-            _copy(P, covariance)
-            log_densities[row, t] = _observe(mean, covariance, targets[row, t], asked[row, t], H, d, R, gain)
-    return log_densities
-
-
-@njit(cache=True)
-def _observe(m, P, row, seen, H, d, R, gain):
-    """(4) and (5) for each column of a row that is observed; m and P change in place. Returns log p of them."""
-    log_density = 0.0
-    for c in range(len(row)):
-        if seen[c]:
-            error = row[c] - d[c] - _dot(H[c], m)
-            scale = _shrink(P, H[c], R[c], gain)
-            for i in range(len(m)):
-                m[i] += gain[i] * error
-            log_density -= 0.5 * (LOG_TWO_PI + np.log(scale) + error * error / scale)
-    return log_density
-
-
-@njit(cache=True)
-def _shrink(P, h, r, gain):
-    """The part of (4) and (5) that does not depend on what was observed: s, k (into gain), and P in place."""
-    D = len(P)
-    for i in range(D):
-        gain[i] = 0.0
-    for i in range(D):
-        for j in range(D):
-            gain[j] += h[i] * P[i, j]
-    scale = r
-    for i in range(D):
-        scale += gain[i] * h[i]
-    for i in range(D):
-        gain[i] /= scale
-    for i in range(D):
-        for j in range(D):
-            P[i, j] -= gain[i] * scale * gain[j]
-    return scale
-
-
-@njit(cache=True)
-def _covariances(A, Q, H, R, P0, seen):
-    """Filtered covariances of x_0 to x_T by (3) and (5), with s and k of each column.
-
-    While the same columns are observed, P converges; from then on steps share one slot: slot (T+1,) says which.
-    """
-    num_steps, C = seen.shape
-    D = len(A)
-    At = A.T.copy()
-    slot = np.empty(num_steps, dtype=np.int64)
-    filtered, gains, scales = np.empty((16, D, D)), np.empty((16, C, D)), np.empty((16, C, 1))
-    P, before, room = P0.copy(), np.empty((D, D)), np.empty((D, D))
-    last = -1
-    is_settled = False
-    for t in range(num_steps):
-        if t > 0:
-            is_same = _is_same(seen[t], seen[t - 1])
-            if not (is_settled and is_same):
-                _copy(P, before)
-                _spread(A, At, filtered[last], Q, room, P)
-                is_settled = is_same and _is_alike(P, before)
-            if is_settled:
-                slot[t] = last
-                continue
-        last += 1
-        if last == len(filtered):
-            filtered, gains = _enlarged(filtered, num_steps), _enlarged(gains, num_steps)
-            scales = _enlarged(scales, num_steps)
-        slot[t] = last
-        _copy(P, filtered[last])
-        for c in range(C):
-            if seen[t, c]:
-                scales[last, c, 0] = _shrink(filtered[last], H[c], R[c], gains[last, c])
-    return slot, filtered[: last + 1], gains[: last + 1], scales[: last + 1]
-
-
-@njit(cache=True)
-def _means(A, H, d, m0, values, seen, slot, gains, scales):
-    """Predicted and filtered means (T+1, D) by (3) and (5), and log p of each row (4)."""
-    num_steps, C = values.shape
-    D = len(A)
-    predicted, filtered = np.empty((num_steps, D)), np.empty((num_steps, D))
-    log_likelihoods = np.zeros(num_steps)
-    _copy_row(m0, predicted[0])
-    for t in range(num_steps):
-        if t > 0:
-            _move(A, filtered[t - 1], predicted[t])
-        m = filtered[t]
-        _copy_row(predicted[t], m)
-        for c in range(C):
-            if seen[t, c]:
-                error, scale = values[t, c] - d[c] - _dot(H[c], m), scales[slot[t], c, 0]
-                for i in range(D):
-                    m[i] += gains[slot[t], c, i] * error
-                log_likelihoods[t] -= 0.5 * (LOG_TWO_PI + np.log(scale) + error * error / scale)
-    return predicted, filtered, log_likelihoods
-
-
-@njit(cache=True)
-def _smooth(A, Q, slot, filtered, predicted_means, filtered_means, seen, keep):
-    """(6) to (9), last step first. Again steps share a slot once V has settled: V_t and the covariance of x_{t+1}, x_t
-    are at places[t] of `smoothed` and `crosses`, if they are to be kept; if not, only the last two are there.
-
-    Totals (C+2, D, D): of V_t over the steps at which each column is seen, over all steps, and of the covariances.
-    """
-    num_steps, D = predicted_means.shape
-    C = seen.shape[1]
-    At = A.T.copy()
-    means, totals = np.empty((num_steps, D)), np.zeros((C + 2, D, D))
-    places = np.empty(num_steps, dtype=np.int64)
-    smoothed, crosses = np.empty((16, D, D)), np.zeros((16, D, D))
-    ahead, AP, root = np.empty((D, D)), np.empty((D, D)), np.zeros((D, D))
-    J, Jt, left = np.empty((D, D)), np.empty((D, D)), np.empty((D, D))
-    last = 0
-    at = -1  # the slot that J belongs to
-    is_settled = False
-    _copy_row(filtered_means[num_steps - 1], means[num_steps - 1])
-    _copy(filtered[slot[num_steps - 1]], smoothed[0])
-    places[num_steps - 1] = 0
-    for t in range(num_steps - 2, -1, -1):
-        _add_seen(smoothed[last], seen[t + 1], totals)
-        is_new = slot[t] != at
-        if is_new:
-            at = slot[t]
-            _spread(A, At, filtered[at], Q, AP, ahead)
-            _copy(AP, Jt)
-            _factor(ahead, root)
-            _solve(root, Jt)  # (6), transposed
-            _copy(Jt.T, J)
-            _times(J, AP, left)
-            for i in range(D):
-                for j in range(D):
-                    left[i, j] = filtered[at, i, j] - left[i, j]
-        for i in range(D):
-            x = filtered_means[t, i]
-            for j in range(D):
-                x += J[i, j] * (means[t + 1, j] - predicted_means[t + 1, j])  # (7)
-            means[t, i] = x
-        if is_new or not is_settled:
-            before = last
-            last = before + 1 if keep else 1 - before
-            if last == len(smoothed):
-                smoothed, crosses = _enlarged(smoothed, num_steps), _enlarged(crosses, num_steps)
-            _times(smoothed[before], Jt, crosses[last])  # (8)
-            _times(J, crosses[last], smoothed[last])
-            _add_evenly(smoothed[last], left)  # (9)
-            # V may stand still for a moment where J changes: only under one and the same J has it settled
-            is_settled = not is_new and _is_alike(smoothed[last], smoothed[before])
-        places[t] = last
-        _add(crosses[last], totals[C + 1])
-    return means, places, smoothed[: last + 1], crosses[: last + 1], totals
-
-
-@njit(cache=True)
-def _add_seen(V, seen, totals):
-    """Add V to the totals of the columns that are seen, and to that of all steps."""
-    C = len(seen)
-    for c in range(C):
-        if seen[c]:
-            _add(V, totals[c])
-    _add(V, totals[C])
-
-
-@njit(cache=True)
-def _add(matrix, total):
-    for i in range(len(matrix)):
-        for j in range(matrix.shape[1]):
-            total[i, j] += matrix[i, j]
-
-
-@njit(cache=True)
-def _dot(a, b):
-    total = 0.0
-    for i in range(len(a)):
-        total += a[i] * b[i]
-    return total
-
-
-@njit(cache=True)
-def _move(A, m, out):
-    """out = A m."""
-    for i in range(len(A)):
-        out[i] = _dot(A[i], m)
-
-
-@njit(cache=True)
-def _times(a, b, out):
-    """out = a b, which must not be a or b."""
-    for i in range(len(a)):
-        for j in range(b.shape[1]):
-            out[i, j] = 0.0
-        for k in range(len(b)):
-            x = a[i, k]
-            for j in range(b.shape[1]):
-                out[i, j] += x * b[k, j]
-
-
-@njit(cache=True)
-def _spread(A, At, P, Q, AP, out):
-    """out = A P A' + Q; out may be P. AP is left with A P."""
-    _times(A, P, AP)
-    _times(AP, At, out)
-    _add_evenly(out, Q)
-
-
-@njit(cache=True)
-def _add_evenly(matrix, more):
-    """matrix <- matrix + more, both symmetric but for rounding: now to the last bit."""
-    for i in range(len(matrix)):
-        for j in range(i + 1):
-            x = 0.5 * (matrix[i, j] + more[i, j] + matrix[j, i] + more[j, i])
-            matrix[i, j] = x
-            matrix[j, i] = x
-
-
-@njit(cache=True)
-def _factor(P, root):
-    """P = root root', root lower triangular (Cholesky)."""
-    for i in range(len(P)):
-        for j in range(i + 1):
-            x = P[i, j]
-            for k in range(j):
-                x -= root[i, k] * root[j, k]
-            root[i, j] = np.sqrt(x) if i == j else x / root[j, j]
-
-
-@njit(cache=True)
-def _solve(root, b):
-    """b <- inverse(root root') b, in place."""
-    D = len(root)
-    for i in range(D):
-        for k in range(i):
-            for j in range(D):
-                b[i, j] -= root[i, k] * b[k, j]
-        for j in range(D):
-            b[i, j] /= root[i, i]
-    for i in range(D - 1, -1, -1):
-        for k in range(i + 1, D):
-            for j in range(D):
-                b[i, j] -= root[k, i] * b[k, j]
-        for j in range(D):
-            b[i, j] /= root[i, i]
-
-
-@njit(cache=True)
-def _is_alike(P, before):
-    for i in range(len(P)):
-        for j in range(i + 1):
-            change = P[i, j] - before[i, j]
-            if change * change > SETTLED * SETTLED * P[i, i] * P[j, j]:
-                return False
-    return True
-
-
-@njit(cache=True)
-def _is_same(a, b):
-    is_same = True
-    for i in range(len(a)):
-        is_same &= a[i] == b[i]
-    return is_same
-
-
-@njit(cache=True)
-def _copy(matrix, out):
-    """out = matrix; written out here and below, as numba takes seconds to compile an assignment to a slice."""
-    for i in range(len(matrix)):
-        for j in range(matrix.shape[1]):
-            out[i, j] = matrix[i, j]
-
-
-@njit(cache=True)
-def _copy_row(row, out):
-    for i in range(len(row)):
-        out[i] = row[i]
-
-
-@njit(cache=True)
-def _enlarged(store, most):
-    """The same with room for as many again, but not for more than will come."""
-    more = np.empty((min(2 * len(store), max(most, len(store) + 1)), store.shape[1], store.shape[2]))
-    for i in range(len(store)):
-        _copy(store[i], more[i])
-    return more

@@ -1,0 +1,26 @@
+"""What several test files need to stop runs and to compare what they left."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from seqwise.training.report import CLOCK_FIELDS
+
+
+def stop_after(number: int) -> Callable[[], bool]:
+    """wants_stop, which is asked once after each step and once at the end."""
+    asked: list[None] = []
+
+    def wants_stop() -> bool:
+        asked.append(None)
+        return len(asked) >= number
+
+    return wants_stop
+
+
+def log_without_clock(run: Path) -> list[dict[str, Any]]:
+    lines = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
+    return [{name: value for name, value in line.items() if name not in CLOCK_FIELDS} for line in lines]
