@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import tomllib
 from collections.abc import Callable
@@ -11,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from runs_by_hand import log_without_clock
 from safetensors.torch import load_file
 
 from seqwise.data.batches import Streams, Windows
@@ -18,9 +18,10 @@ from seqwise.errors import CheckpointError, ConfigError, DataError, SeqwiseError
 from seqwise.models import MODELS
 from seqwise.run import Run, RunConfig
 from seqwise.settings import TrainingConfig
+from seqwise.tasks.task import Facts
 from seqwise.training.report import CLOCK_FIELDS, Report
 from seqwise.training.session import Session, prepare, resume
-from seqwise.training.sizing import Facts, suggest
+from seqwise.training.sizing import suggest
 
 TEXT = "the cat sat on the mat.\nthe dog sat on the log.\na cat and a dog sat.\n" * 20
 TINY: dict[str, list[str]] = {
@@ -50,11 +51,6 @@ def prepare_tiny(text: Path, name: str, out: Path, *overrides: str, **options: A
 def train_tiny(text: Path, name: str, out: Path, *overrides: str, **options: Any) -> tuple[Session, list[Report]]:
     session = prepare_tiny(text, name, out, *overrides, **options)
     return session, list(session.reports())
-
-
-def log_without_clock(run: Path) -> list[dict[str, Any]]:
-    lines = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
-    return [{name: value for name, value in line.items() if name not in CLOCK_FIELDS} for line in lines]
 
 
 def content_of(folder: Path) -> dict[str, bytes]:

@@ -22,6 +22,8 @@ from torch.nn import functional
 class AdaptiveSoftmaxHead(nn.Module):
     """Stands in the place of NextTokenHead."""
 
+    can_compile = False  # how many words of a cluster are asked for changes with each batch
+
     def __init__(self, model_dim: int, vocab_size: int, *, cutoffs: list[int], narrowing: float = 4.0):
         """`cutoffs`: where the head and each cluster but the last end."""
         super().__init__()

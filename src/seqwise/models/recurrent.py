@@ -88,6 +88,7 @@ class LSTMConfig(RecurrentConfig):
 class RecurrentBody(nn.Module):
     context = None
     carries_state = True
+    can_compile = False  # its kernels are compiled already
 
     def __init__(self, config: RecurrentConfig, interface: Interface, make_cell: Callable[[int], nn.Module]):
         super().__init__()

@@ -11,13 +11,14 @@ from ..data.vocab import Vocab
 from ..errors import ConfigError
 from ..evaluation.answers import ROWS, AnswerScore, evaluate_answers, predict_answers
 from ..settings import DataConfig, TokenizerConfig, TrainingConfig
-from .task import Advance, BatchSource, Tell
+from .task import Advance, BatchSource, Facts, Tell
 
 MOST_VALID = 5_000
 
 
 class LabelTask:
     name = "label"
+    title = "sequences with one answer each"
     unit = "answers"
     metrics = ("accuracy", "mean_squared_error", "nats_per_answer")
     score_options: tuple[str, ...] = ()
@@ -44,6 +45,9 @@ class LabelTask:
         if (data.vocab_size or data.num_columns) != vocab.input_size or data.labels != vocab.labels:
             raise ConfigError(f"{data.name} has other inputs or labels than the model was trained for.")
         return data.parts[part]
+
+    def facts(self, data: ExampleData, train: ExampleStore, vocab: Vocab, minutes: float | None) -> Facts:
+        return Facts(len(train), vocab.input_size, "", minutes, self.name, length=train.inputs.shape[1])
 
     def batches(self, store: ExampleStore, model: Any, config: TrainingConfig) -> BatchSource:
         return Examples(store, batch_size=config.batch_size, seed=config.seed)

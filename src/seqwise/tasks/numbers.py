@@ -8,7 +8,15 @@ from typing import Any
 import numpy as np
 
 from ..data.batches import Streams, Windows
-from ..data.numbers import NumberData, NumberStore, Scaling, build_number_store, open_numbers, open_whole_series
+from ..data.numbers import (
+    NumberData,
+    NumberStore,
+    Scaling,
+    build_number_store,
+    find_season,
+    open_numbers,
+    open_whole_series,
+)
 from ..data.vocab import Vocab
 from ..errors import ConfigError
 from ..evaluation.forecasts import (
@@ -19,11 +27,12 @@ from ..evaluation.forecasts import (
     log_densities_of,
 )
 from ..settings import DataConfig, TokenizerConfig, TrainingConfig
-from .task import Advance, BatchSource, Tell
+from .task import Advance, BatchSource, Facts, Tell
 
 
 class NumbersTask:
     name = "numbers"
+    title = "columns of numbers"
     unit = "steps"
     metrics = ("log_likelihood_per_step", "mae", "mae_over_naive", "coverage")
     score_options: tuple[str, ...] = ("horizon",)
@@ -56,6 +65,10 @@ class NumbersTask:
                 f"{data.name} has the columns {', '.join(data.columns)}; the model reads {', '.join(scaling.columns)}."
             )
         return build_number_store(data, part, scaling)
+
+    def facts(self, data: NumberData, train: NumberStore, vocab: Vocab, minutes: float | None) -> Facts:
+        season = find_season(data.values[data.parts["train"]])
+        return Facts(len(train), 0, "", minutes, self.name, num_columns=len(data.columns), season=season)
 
     def batches(self, store: NumberStore, model: Any, config: TrainingConfig) -> BatchSource:
         common = {"context": config.context, "batch_size": config.batch_size, "seed": config.seed}

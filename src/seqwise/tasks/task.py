@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ..data.batch import Batch
@@ -33,8 +34,29 @@ class BatchSource(Protocol):
     def batch(self, step: int) -> Batch: ...
 
 
+@dataclass(frozen=True)
+class Facts:
+    """What sizes follow from (training/sizing.py)."""
+
+    train_tokens: int
+    """Tokens, rows of numbers, or examples in the training part."""
+    vocab_size: int
+    tokenizer: str
+    """Its kind; empty where the data is not text."""
+    minutes: float | None
+    """None where the budget is in steps or epochs."""
+    task: str = "text"
+    num_columns: int = 0
+    season: int = 0
+    """Numbers: steps after which the series resembles itself; 1 where it does not."""
+    length: int = 0
+    """Labels: steps of a sequence."""
+
+
 class Task(Protocol):
     name: str
+    title: str
+    """What the data is taken for, in words."""
     unit: str
     """What a batch is counted in: tokens, steps, answers."""
 
@@ -54,6 +76,7 @@ class Task(Protocol):
     def learn_vocab(self, data: Any, config: TokenizerConfig, tell: Tell) -> Vocab: ...
     def stores(self, data: Any, vocab: Vocab, advance: Advance = lambda *_: None) -> dict[str, Any]: ...
     def store(self, data: Any, part: str, vocab: Vocab) -> Any: ...
+    def facts(self, data: Any, train: Any, vocab: Vocab, minutes: float | None) -> Facts: ...
     def batches(self, store: Any, model: Any, config: TrainingConfig) -> BatchSource: ...
     def sequences(self, store: Any, model: Any) -> list[Any]:
         """The training part as families that learn by EM or counting want it."""

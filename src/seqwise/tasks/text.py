@@ -21,7 +21,7 @@ from ..evaluation.likelihood import Score, evaluate
 from ..models.contract import evaluating
 from ..settings import DataConfig, TokenizerConfig, TrainingConfig
 from ..text import UNKNOWN_WORD, Tokenizer, train_tokenizer, whole_blocks
-from .task import Advance, BatchSource, Tell
+from .task import Advance, BatchSource, Facts, Tell
 
 BPE_CHARACTERS = 50_000_000  # as many are enough to choose byte pairs by
 BPE_FROM_CHARACTERS = 30_000_000  # from here on byte pairs: more text per step than one can read in characters
@@ -29,6 +29,7 @@ BPE_FROM_CHARACTERS = 30_000_000  # from here on byte pairs: more text per step 
 
 class TextTask:
     name = "text"
+    title = "running text"
     unit = "tokens"
     metrics = ("nats_per_token", "perplexity", "bits_per_char")
     score_options: tuple[str, ...] = ("view", "context", "stride")
@@ -67,6 +68,10 @@ class TextTask:
 
     def store(self, data: TextData, part: str, vocab: Vocab) -> TokenStore:
         return build_store(data, part, _tokenizer(vocab))
+
+    def facts(self, data: TextData, train: TokenStore, vocab: Vocab, minutes: float | None) -> Facts:
+        tokenizer = _tokenizer(vocab)
+        return Facts(len(train), tokenizer.vocab_size, tokenizer.kind, minutes)
 
     def batches(self, store: TokenStore, model: Any, config: TrainingConfig) -> BatchSource:
         common = {"context": config.context, "batch_size": config.batch_size, "seed": config.seed}

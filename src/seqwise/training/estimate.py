@@ -14,9 +14,10 @@ from ..data.store import TokenStore
 from ..models import family, num_parameters
 from ..models.contract import Interface
 from ..settings import TrainingConfig
+from ..tasks.task import Facts
 from ..tasks.text import choose_tokenizer
-from .session import seconds_per_step
-from .sizing import DEFAULT_MINUTES, Facts, suggest
+from .sizing import DEFAULT_MINUTES, suggest
+from .timing import seconds_per_step
 
 CHARS_PER_BYTE_PAIR = 3.5  # English, vocabulary of a few thousand
 

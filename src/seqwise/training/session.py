@@ -8,8 +8,6 @@ session.score        # of the best model on the whole validation part
 
 from __future__ import annotations
 
-import copy
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,21 +17,19 @@ import torch
 
 from ..config import build
 from ..errors import CheckpointError, ConfigError
-from ..layers.adaptive_softmax import AdaptiveSoftmaxHead
 from ..models import MODELS, family
-from ..models.recurrent import RecurrentBody
 from ..run import Checkpoint, Run, RunConfig, check_free, interface_of, load_weights
 from ..settings import DataConfig, TokenizerConfig, TrainingConfig
-from ..tasks import TASKS, Task, task_named, task_of
-from ..tasks.task import Advance, BatchSource, Score, Tell
+from ..tasks import Task, task_named, task_of
+from ..tasks.task import Advance, Score, Tell
 from .card import write_card
 from .counting import count
 from .em import expect_and_maximise
 from .given import BUDGETS, absolute, check_given, check_same, given_settings
-from .loop import Hooks, Objective, train
-from .optimizers import build_optimizers
+from .loop import Hooks, train
 from .report import Report
-from .sizing import DEFAULT_MINUTES, facts_of, suggest
+from .sizing import DEFAULT_MINUTES, suggest
+from .timing import can_compile, choose_compile, compiled_loss, seconds_per_step
 
 TRAINING_SHARE = 0.9  # of a budget in minutes; the rest is validation, samples and checkpoints
 MOST_VALID_TOKENS = 250_000  # for a validation while training
@@ -111,7 +107,7 @@ class Session:
         if compile_ == "auto":
             compile_ = "never"
             if seconds >= LONG_ENOUGH_TO_COMPILE and can_compile(model):
-                compile_, per_step = choose_compile(model, batches, config, per_step, seconds, tell)
+                compile_, per_step = choose_compile(model, batches, config, per_step, TRAINING_SHARE * seconds, tell)
         steps = max(10, int(TRAINING_SHARE * seconds / per_step))
         per_batch = sum(batches.batch(0).counts().values())
         # scoring costs about a third of training on as many tokens
@@ -121,10 +117,9 @@ class Session:
             changes["valid_tokens"] = max(4096, affordable)
         self.run.save_config(self.run.with_training(**changes))
         epochs = steps / batches.steps_per_epoch
-        what = "text" if self.task.name == "text" else "data"
         tell(
             f"{steps:,} steps of {per_batch:,} {self.task.unit} fit {seconds / 60:g} minutes "
-            f"({epochs:.2g} times the {what})"
+            f"({epochs:.2g} times the training part)"
         )
 
     def _hooks(self, model: Any, wants_stop: Callable[[], bool]) -> Hooks:
@@ -206,7 +201,7 @@ def prepare(
     tell(data.description)
     vocab = base.vocab if base is not None else chosen_task.learn_vocab(data, tokenizer_config, tell)
     stores = chosen_task.stores(data, vocab, advance)
-    facts = facts_of(chosen_task.name, data, stores["train"], vocab, given["training"].get("minutes"))
+    facts = chosen_task.facts(data, stores["train"], vocab, given["training"].get("minutes"))
     if facts.season and data_config.season is None:
         data_config = replace(data_config, season=facts.season)
     suggested_model, suggested_training = suggest(model, facts)
@@ -252,14 +247,10 @@ def _choose_task(asked: str | None, sources: list[str], model: str) -> Task:
     if found.name not in family(model).tasks:
         others = ", ".join(name for name, row in MODELS.items() if found.name in row.tasks)
         raise ConfigError(
-            f"{sources[0]} is taken for {found.name} ({_WHAT[found.name]}), which {model} does not do. "
+            f"{sources[0]} is taken for {found.name} ({found.title}), which {model} does not do. "
             f"Families that do: {others}."
         )
     return found
-
-
-_WHAT = {"text": "running text", "numbers": "columns of numbers", "label": "sequences with one answer each"}
-assert set(_WHAT) == set(TASKS)
 
 
 def resume(
@@ -312,69 +303,6 @@ def choose_device(name: str) -> torch.device:
     return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
 
 
-@dataclass(frozen=True)
-class StepTime:
-    each: float
-    """Seconds of a step once it runs."""
-    first: float
-    """Seconds of the first one, with all that it prepares."""
-
-
-def seconds_per_step(
-    model: torch.nn.Module,
-    batches: BatchSource,
-    config: TrainingConfig,
-    *,
-    longest: float,
-    make_objective: Callable[[torch.nn.Module], Objective] = lambda model: model.loss,  # type: ignore[assignment,return-value]
-) -> StepTime:
-    """The time of a training step, measured on a copy of the model that is thrown away."""
-    trial = copy.deepcopy(model).train()
-    random_state = torch.get_rng_state()
-    optimizers, objective = build_optimizers(trial, config), make_objective(trial)
-    times: list[float] = []
-    began = time.perf_counter()
-    while len(times) < 4 or (len(times) < 24 and time.perf_counter() - began - times[0] < longest):
-        start = time.perf_counter()
-        batch = batches.batch(len(times)).to(next(trial.parameters()).device)
-        objective(batch, None).over(batch.counts()).backward()
-        torch.nn.utils.clip_grad_norm_(trial.parameters(), 1.0)
-        for optimizer in optimizers:
-            optimizer.step()
-            optimizer.zero_grad(set_to_none=True)
-        times.append(time.perf_counter() - start)
-    torch.set_rng_state(random_state)
-    steady = sorted(times[2:])  # the first ones allocate
-    return StepTime(steady[len(steady) // 3], times[0])  # a burst of other work should not cost half the budget
-
-
-def can_compile(model: Any) -> bool:
-    """Where torch's compiler has something to fuse, and shapes that stay: not the kernels of recurrent layers, nor
-    clusters of words that are asked for as they come."""
-    return not isinstance(model.body, RecurrentBody) and not isinstance(model.head, AdaptiveSoftmaxHead)
-
-
-def compiled_loss(model: Any) -> Objective:
-    return torch.compile(model.loss)
-
-
-def choose_compile(
-    model: torch.nn.Module, batches: BatchSource, config: TrainingConfig, plain: float, seconds: float, tell: Tell
-) -> tuple[str, float]:
-    """Whether compiling pays within `seconds`, found by trying; and the seconds of a step that follow."""
-    try:
-        tried = seconds_per_step(model, batches, config, longest=10.0, make_objective=compiled_loss)
-    except Exception as error:
-        tell(f"torch cannot compile here ({str(error).splitlines()[0][:80]}); going on without")
-        return "never", plain
-    gain = TRAINING_SHARE * seconds * (1 - tried.each / plain) - tried.first
-    if gain <= 0:
-        tell(f"compiling does not pay: {tried.each:.3f} s a step against {plain:.3f} s without")
-        return "never", plain
-    tell(f"compiled: {tried.each:.3f} s a step instead of {plain:.3f} s")
-    return "always", tried.each
-
-
 def _check_context(model_config: Any, training: TrainingConfig) -> None:
     limit = getattr(model_config, "context", None)
     if limit is not None and training.context > limit:
@@ -400,6 +328,5 @@ def _sizes(config: RunConfig) -> str:
     if family(config.model_name).learns_by != "gradients":
         return f"{config.model_name}: {model}"
     t = config.training
-    rows = f"{t.batch_size} sequences" if config.task == "label" else f"{t.batch_size} x {t.context} steps"
-    rows = f"{t.batch_size} x {t.context} tokens" if config.task == "text" else rows
+    rows = f"{t.batch_size} x {t.context} steps"
     return f"{config.model_name}: {model}; {t.optimizer}, rate {t.learning_rate:g}, batches of {rows}"

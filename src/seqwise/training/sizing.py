@@ -7,43 +7,12 @@ learns most; with more time, width, depth and context grow, and dropout comes in
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
-from ..data.numbers import find_season
-from ..data.vocab import Vocab
+from ..tasks.task import Facts
 
 DEFAULT_MINUTES = 2.0
 MANY_WORDS = 5000  # from here on the output layer is most of the work, and an adaptive softmax pays
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What sizes follow from."""
-
-    train_tokens: int
-    """Tokens, rows of numbers, or examples in the training part."""
-    vocab_size: int
-    tokenizer: str
-    """Its kind; empty where the data is not text."""
-    minutes: float | None
-    """None where the budget is in steps or epochs."""
-    task: str = "text"
-    num_columns: int = 0
-    season: int = 0
-    """Numbers: steps after which the series resembles itself; 1 where it does not."""
-    length: int = 0
-    """Labels: steps of a sequence."""
-
-
-def facts_of(task: str, data: Any, train: Any, vocab: Vocab, minutes: float | None) -> Facts:
-    if task == "numbers":
-        season = find_season(data.values[data.parts["train"]])
-        return Facts(len(train), 0, "", minutes, task, num_columns=len(data.columns), season=season)
-    if task == "label":
-        return Facts(len(train), vocab.input_size, "", minutes, task, length=train.inputs.shape[1])
-    assert vocab.tokenizer is not None
-    return Facts(len(train), vocab.tokenizer.vocab_size, vocab.tokenizer.kind, minutes)
 
 
 def suggest(model_name: str, facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:

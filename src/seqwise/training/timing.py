@@ -1,0 +1,78 @@
+"""How long a training step takes, and whether compiling it pays: found by trying."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from ..settings import TrainingConfig
+from ..tasks.task import BatchSource, Tell
+from .loop import Objective
+from .optimizers import build_optimizers
+
+
+@dataclass(frozen=True)
+class StepTime:
+    each: float
+    """Seconds of a step once it runs."""
+    first: float
+    """Seconds of the first one, with all that it prepares."""
+
+
+def seconds_per_step(
+    model: torch.nn.Module,
+    batches: BatchSource,
+    config: TrainingConfig,
+    *,
+    longest: float,
+    make_objective: Callable[[torch.nn.Module], Objective] = lambda model: model.loss,  # type: ignore[assignment,return-value]
+) -> StepTime:
+    """The time of a training step, measured on a copy of the model that is thrown away."""
+    trial = copy.deepcopy(model).train()
+    random_state = torch.get_rng_state()
+    optimizers, objective = build_optimizers(trial, config), make_objective(trial)
+    times: list[float] = []
+    began = time.perf_counter()
+    while len(times) < 4 or (len(times) < 24 and time.perf_counter() - began - times[0] < longest):
+        start = time.perf_counter()
+        batch = batches.batch(len(times)).to(next(trial.parameters()).device)
+        objective(batch, None).over(batch.counts()).backward()
+        torch.nn.utils.clip_grad_norm_(trial.parameters(), 1.0)
+        for optimizer in optimizers:
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+        times.append(time.perf_counter() - start)
+    torch.set_rng_state(random_state)
+    steady = sorted(times[2:])  # the first ones allocate
+    return StepTime(steady[len(steady) // 3], times[0])  # a burst of other work should not cost half the budget
+
+
+def can_compile(model: torch.nn.Module) -> bool:
+    """Whether torch's compiler has something to fuse, and shapes that stay; a module that is not fit for it says so."""
+    return all(getattr(module, "can_compile", True) for module in model.modules())
+
+
+def compiled_loss(model: Any) -> Objective:
+    return torch.compile(model.loss)
+
+
+def choose_compile(
+    model: torch.nn.Module, batches: BatchSource, config: TrainingConfig, plain: float, seconds: float, tell: Tell
+) -> tuple[str, float]:
+    """Whether compiling pays within so many seconds of training, and the seconds of a step that follow."""
+    try:
+        tried = seconds_per_step(model, batches, config, longest=10.0, make_objective=compiled_loss)
+    except Exception as error:
+        tell(f"torch cannot compile here ({str(error).splitlines()[0][:80]}); going on without")
+        return "never", plain
+    gain = seconds * (1 - tried.each / plain) - tried.first
+    if gain <= 0:
+        tell(f"compiling does not pay: {tried.each:.3f} s a step against {plain:.3f} s without")
+        return "never", plain
+    tell(f"compiled: {tried.each:.3f} s a step instead of {plain:.3f} s")
+    return "always", tried.each

@@ -1,0 +1,90 @@
+"""Whether a run is compiled: by what was measured, never at the price of the run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from seqwise.models import MODELS
+from seqwise.models.contract import Interface
+from seqwise.run import Run
+from seqwise.training import session as session_module
+from seqwise.training import timing
+from seqwise.training.session import prepare
+from seqwise.training.timing import StepTime, can_compile, choose_compile
+
+TINY = ["model.model_dim=8", "model.num_heads=2", "model.num_layers=1", "model.context=16", "training.threads=1"]
+
+
+def choose(monkeypatch: pytest.MonkeyPatch, compiled: StepTime | Exception, seconds: float) -> tuple[str, float, str]:
+    def measure(*_: Any, **__: Any) -> StepTime:
+        if isinstance(compiled, Exception):
+            raise compiled
+        return compiled
+
+    monkeypatch.setattr(timing, "seconds_per_step", measure)
+    said: list[str] = []
+    chosen = choose_compile(torch.nn.Linear(1, 1), None, None, 0.1, seconds, said.append)  # type: ignore[arg-type]
+    return *chosen, said[0]
+
+
+def test_a_step_that_gets_faster_is_compiled_where_the_run_is_long_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    faster = StepTime(each=0.05, first=60.0)
+    assert choose(monkeypatch, faster, 600)[:2] == ("always", 0.05)  # 300 s gained, 60 s paid
+    assert choose(monkeypatch, faster, 119)[:2] == ("never", 0.1)  # 59.5 s gained
+
+
+def test_a_step_that_gets_slower_is_not_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen, each, said = choose(monkeypatch, StepTime(each=0.11, first=0.0), 6000)
+    assert (chosen, each) == ("never", 0.1)
+    assert "0.110" in said
+
+
+def test_a_compiler_that_fails_is_told_and_done_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen, each, said = choose(monkeypatch, RuntimeError("no C++ compiler\nand a long trace"), 6000)
+    assert (chosen, each) == ("never", 0.1)
+    assert "no C++ compiler" in said
+    assert "long trace" not in said
+
+
+def test_recurrent_kernels_and_clusters_of_words_are_not_compiled() -> None:
+    def built(name: str, **settings: Any) -> torch.nn.Module:
+        row = MODELS[name]
+        model: torch.nn.Module = row.build(row.config(**settings), Interface(vocab_size=9000))
+        return model
+
+    assert can_compile(built("gpt", model_dim=8, num_heads=2, num_layers=1))
+    assert can_compile(built("window", model_dim=8))
+    assert not can_compile(built("window", model_dim=8, adaptive_softmax=True))
+    assert not can_compile(built("lstm", model_dim=8))
+
+
+@pytest.mark.parametrize("chosen", ["always", "never"])
+def test_what_was_chosen_is_a_setting_of_the_run_and_decides_what_is_trained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chosen: str
+) -> None:
+    path = tmp_path / "cats.txt"
+    path.write_text("the cat sat on the mat.\n" * 60)
+    compiled: list[Any] = []
+
+    def note_compiling(model: Any) -> Any:
+        compiled.append(model)
+        return model.loss
+
+    monkeypatch.setattr(session_module, "LONG_ENOUGH_TO_COMPILE", 0)
+    monkeypatch.setattr(session_module, "choose_compile", lambda *_: (chosen, 0.02))
+    monkeypatch.setattr(session_module, "compiled_loss", note_compiling)
+    session = prepare(path, model="gpt", out=tmp_path / "run", minutes=0.01, overrides=TINY)
+    list(session.reports())
+    assert Run.open(tmp_path / "run").config.training.compile == chosen
+    assert len(compiled) == (chosen == "always")
+
+
+def test_short_runs_are_not_compiled_to_find_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "cats.txt"
+    path.write_text("the cat sat on the mat.\n" * 60)
+    monkeypatch.setattr(session_module, "choose_compile", lambda *_: pytest.fail("tried to compile"))
+    list(prepare(path, model="gpt", out=tmp_path / "run", minutes=0.01, overrides=TINY).reports())
