@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import subprocess
@@ -13,8 +14,8 @@ import pytest
 README = Path(__file__).parents[2] / "README.md"
 
 
-def tour(language: str) -> str:
-    blocks = re.findall(rf"```{language} tour\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.DOTALL)
+def tour(language: str, name: str = "tour") -> str:
+    blocks = re.findall(rf"```{language} {name}\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.DOTALL)
     assert len(blocks) == 1
     return blocks[0]
 
@@ -43,6 +44,16 @@ def test_every_command_of_the_tour_works(folder: Path) -> None:
     written = next(out for command, out in outputs.items() if "runs/counts --prompt" in command)
     assert written.startswith("The statement ")
     assert len(written) > 150
+
+
+def test_the_commands_for_numbers_work(folder: Path) -> None:
+    degrees = (10 + 8 * math.sin(hour * math.pi / 12) + 0.1 * (hour % 7) for hour in range(480))
+    (folder / "temperatures.csv").write_text("degrees\n" + "".join(f"{value:.2f}\n" for value in degrees))
+    outputs = [run(["bash", "-c", command], folder) for command in tour("sh", "csv").strip().splitlines()]
+    assert "mae" in outputs[1].lower()
+    forecast = (folder / "forecast.csv").read_text().splitlines()
+    assert forecast[0] == "step,degrees,degrees_low,degrees_high"
+    assert len(forecast) == 25
 
 
 def test_the_python_tour_works(folder: Path) -> None:

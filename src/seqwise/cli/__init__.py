@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -313,31 +314,14 @@ def doctor(as_json: AsJson = False) -> None:
 @data_app.command("list")
 def data_list(as_json: AsJson = False) -> None:
     """The built-in corpora and the public data sets."""
-    from ..data.builtin import BUILTIN, EXAMPLE_SETS
-    from ..data.folders import data_folders
-    from ..data.public import PUBLIC, find_file
+    from ..data.catalogue import catalogue
 
-    rows = [
-        {"name": name, "title": corpus.title, "licence": corpus.licence, "at_hand": True, "built_in": True}
-        for name, corpus in BUILTIN.items()
-    ]
-    for name, title in EXAMPLE_SETS.items():
-        is_mnist = name.startswith("mnist")
-        at_hand = not is_mnist or any((folder / "mnist").is_dir() for folder in data_folders())
-        licence = "CC BY-SA 3.0" if is_mnist else "free"
-        rows.append({"name": name, "title": title, "licence": licence, "at_hand": at_hand, "built_in": not is_mnist})
-    for name, public in PUBLIC.items():
-        at_hand = all(find_file(file) is not None for file in public.files.values())
-        row = {"name": name, "title": public.title, "licence": public.licence, "at_hand": at_hand, "built_in": False}
-        rows.append(row)
     if as_json:
-        say(json.dumps(rows))
+        say(json.dumps([asdict(found) for found in catalogue()]))
         return
-    for row in rows:
-        where = "built in" if row["built_in"] else "at hand" if row["at_hand"] else f"seqwise data get {row['name']}"
-        if str(row["name"]).startswith("mnist") and not row["at_hand"]:
-            where = "put its four files into a folder mnist below SEQWISE_DATA"
-        say(f"{row['name']:<18} {row['title']} [{row['licence']}] ({where})")
+    for found in catalogue():
+        where = "built in" if found.built_in else "at hand" if found.at_hand else found.how_to_get
+        say(f"{found.name:<18} {found.title} [{found.licence}] ({where})")
 
 
 @data_app.command("get")
