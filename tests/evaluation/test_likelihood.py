@@ -18,7 +18,8 @@ from seqwise.config import to_json
 from seqwise.data.batch import Batch, next_token_batch
 from seqwise.data.store import TokenStore
 from seqwise.errors import ConfigError
-from seqwise.evaluation.likelihood import CHUNK, Score, bootstrap_interval, compare_scores, evaluate
+from seqwise.evaluation.likelihood import CHUNK, Score, evaluate
+from seqwise.evaluation.segments import Difference, Segments, bootstrap_interval, compare_segments, joined
 from seqwise.models import MODELS
 from seqwise.models.contract import Interface, State
 
@@ -249,6 +250,25 @@ def test_stretches_are_equal_and_in_the_order_of_the_text_in_every_view(name: st
         assert score.nats[:9].tolist() == pytest.approx(beginning.nats[:9].tolist(), rel=0.02)
 
 
+def compare(first: Score, second: Score) -> Difference:
+    return compare_segments(first.segments, second.segments)
+
+
+def test_several_seeds_widen_the_interval_by_how_much_they_differ() -> None:
+    random = np.random.default_rng(0)
+    counts = np.full(200, 50.0)
+    seeds = [Segments.of(random.normal(100 + apart, 5, size=200), counts) for apart in (0.0, 6.0, 12.0)]
+    together = joined(seeds)
+    assert together.value == pytest.approx(sum(one.value for one in seeds) / 3)
+    widths = [high - low for low, high in (one.interval for one in (seeds[0], together))]
+    assert widths[1] > 3 * widths[0]
+    same = joined([seeds[0], seeds[0], seeds[0]])
+    assert same.interval == pytest.approx(seeds[0].interval, abs=1e-9)
+    lucky = Segments.of(seeds[1].totals[0] - 1.0, counts)  # better than the mean seed, but not than the best one
+    assert not compare_segments(lucky, together).is_distinguishable
+    assert compare_segments(lucky, seeds[1]).is_distinguishable
+
+
 def test_two_scores_of_one_text_are_compared_stretch_by_stretch() -> None:
     random = np.random.default_rng(0)
     hard = random.gamma(4.0, 50.0, size=100)  # passages differ much, models little
@@ -256,14 +276,14 @@ def test_two_scores_of_one_text_are_compared_stretch_by_stretch() -> None:
     first = Score(hard, counts, 10_000, "first")
     second = Score(hard + 2.0 + random.normal(0, 1, size=100), counts, 10_000, "second")
     assert first.bits_interval[1] > second.bits_interval[0]  # each alone says nothing
-    difference = compare_scores(first, second)
+    difference = compare(first, second)
     assert difference.is_distinguishable
-    assert difference.bits_per_char == pytest.approx(second.bits_per_char - first.bits_per_char)
-    assert difference.interval[0] < difference.bits_per_char < difference.interval[1]
-    same = compare_scores(first, Score(hard + random.normal(0, 1, size=100), counts, 10_000, "third"))
+    assert difference.gain == pytest.approx(second.bits_per_char - first.bits_per_char)
+    assert difference.interval[0] < difference.gain < difference.interval[1]
+    same = compare(first, Score(hard + random.normal(0, 1, size=100), counts, 10_000, "third"))
     assert not same.is_distinguishable
-    with pytest.raises(ConfigError, match="of the same text"):
-        compare_scores(first, Score(hard[:50], counts[:50], 5_000, "other"))
+    with pytest.raises(ConfigError, match="of the same data"):
+        compare(first, Score(hard[:50], counts[:50], 5_000, "other"))
 
 
 @pytest.mark.parametrize("training", [True, False])
@@ -323,8 +343,8 @@ def test_a_model_that_finds_something_impossible_loses_without_end_and_says_no_n
     impossible, fine = evaluate(unsmoothed, store), evaluate(tiny_model("ngram"), store)
     assert impossible.perplexity == impossible.nats_per_token == math.inf
     assert impossible.interval == (math.inf, math.inf)
-    assert compare_scores(fine, impossible).bits_per_char == math.inf
-    assert compare_scores(fine, impossible).is_distinguishable
-    assert compare_scores(impossible, fine).bits_per_char == -math.inf
-    assert not compare_scores(impossible, impossible).is_distinguishable
+    assert compare(fine, impossible).gain == math.inf
+    assert compare(fine, impossible).is_distinguishable
+    assert compare(impossible, fine).gain == -math.inf
+    assert not compare(impossible, impossible).is_distinguishable
     assert json.loads(to_json(impossible.to_dict()))["perplexity"] is None

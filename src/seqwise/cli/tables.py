@@ -8,9 +8,12 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
+
 from ..config import settings_of
 from ..data.check import CheckResult
-from ..evaluation.likelihood import Score, compare_scores
+from ..evaluation.likelihood import Score
+from ..evaluation.segments import compare_segments
 from ..models import MODELS, family
 
 if typing.TYPE_CHECKING:
@@ -48,9 +51,7 @@ def score_table(scores: dict[str, Score]) -> Iterator[str]:
     yield from columns(rows)
     for name, score in scores.items():
         yield f"{name}: {score.signature}"
-    ranked = sorted(scores, key=lambda name: scores[name].bits_per_char)
-    for better, worse in pairwise(ranked):
-        yield _comparison(better, worse, scores)
+    yield from comparisons(scores)
 
 
 def plain_scores(scores: dict[str, Any]) -> Iterator[str]:
@@ -58,14 +59,23 @@ def plain_scores(scores: dict[str, Any]) -> Iterator[str]:
     for name, score in scores.items():
         yield f"{name}: {score.headline()}"
         yield f"{name}: {score.signature}"
+    yield from comparisons(scores)
 
 
-def _comparison(better: str, worse: str, scores: dict[str, Score]) -> str:
-    if scores[better].characters != scores[worse].characters:
-        return f"{better} and {worse} were scored on different texts and cannot be compared"
-    difference = compare_scores(scores[better], scores[worse])
+def comparisons(scores: dict[str, Any]) -> Iterator[str]:
+    """Neighbours in the ranking, tested in pairs."""
+    ranked = sorted(scores, key=lambda name: scores[name].segments.value)
+    for better, worse in pairwise(ranked):
+        yield _comparison(better, worse, scores)
+
+
+def _comparison(better: str, worse: str, scores: dict[str, Any]) -> str:
+    first, second = scores[better].segments, scores[worse].segments
+    if not np.array_equal(first.counts, second.counts):
+        return f"{better} and {worse} were scored on different data and cannot be compared"
+    difference = compare_segments(first, second)
     low, high = difference.interval
-    shown = f"{difference.bits_per_char:.4f} bits per character (paired, 95 %: {low:.4f} to {high:.4f})"
+    shown = f"{difference.gain:.4f} {scores[better].metric.name} (paired, 95 %: {low:.4f} to {high:.4f})"
     if difference.is_distinguishable:
         return f"{better} is better than {worse} by {shown}"
     return f"{better} and {worse} are not distinguishable: {shown}"

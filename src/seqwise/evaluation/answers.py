@@ -13,7 +13,7 @@ from .. import __version__
 from ..data.batch import Batch
 from ..data.examples import ExampleStore
 from ..models.contract import device_of, evaluating
-from .likelihood import bootstrap_interval
+from .segments import Metric, Segments
 
 ROWS = 256  # scored at once
 
@@ -45,9 +45,21 @@ class AnswerScore:
     @property
     def interval(self) -> tuple[float, float]:
         """Of accuracy, or of the mean squared error, 95 %, by resampling examples."""
-        totals = self.is_right if self.is_right is not None else self.squared_errors
+        low, high = self.segments.interval
+        return (low, high) if self.is_right is None else (1 - high, 1 - low)
+
+    @property
+    def metric(self) -> Metric:
+        if self.is_right is None:
+            return Metric("mean squared error", "squared error", digits=5)
+        return Metric("share of wrong answers", "wrong", digits=4)
+
+    @property
+    def segments(self) -> Segments:
+        """Wrong answers, or squared errors, example by example."""
+        totals = self.squared_errors if self.is_right is None else ~self.is_right
         assert totals is not None
-        return bootstrap_interval(totals.astype(np.float64), np.ones(len(totals)))
+        return Segments.of(totals, np.ones(len(totals)))
 
     def headline(self) -> str:
         low, high = self.interval

@@ -26,7 +26,8 @@ from ..data.batch import Batch, Values
 from ..data.numbers import NumberStore, Scaling
 from ..errors import ConfigError
 from ..models.contract import State, device_of, evaluating, kept_of, select_rows
-from .likelihood import CHUNK, bootstrap_interval
+from .likelihood import CHUNK
+from .segments import Metric, Segments
 
 PATHS = 200  # sampled per origin
 MOST_ORIGINS = 100
@@ -37,6 +38,7 @@ Z95 = 1.959964
 
 @dataclass(frozen=True)
 class ForecastScore:
+    metric = Metric("nats per step", "nats/step")
     log_densities: np.ndarray
     """Of each step of the part, in the data's own units, nats, (steps,)."""
     observed: np.ndarray
@@ -61,10 +63,16 @@ class ForecastScore:
     @property
     def interval(self) -> tuple[float, float]:
         """Of the log-likelihood per step, 95 %, by resampling stretches of the part."""
+        low, high = self.segments.interval
+        return -high, -low
+
+    @property
+    def segments(self) -> Segments:
+        """-log p of stretches of the part over the steps in them that can be predicted."""
         num = max(1, min(100, len(self.log_densities) // 2))
         stretch = np.arange(len(self.log_densities)) * num // len(self.log_densities)
-        totals = np.bincount(stretch, weights=np.where(self.observed, self.log_densities, 0.0), minlength=num)
-        return bootstrap_interval(totals, np.bincount(stretch, weights=self.observed, minlength=num))
+        totals = np.bincount(stretch, weights=np.where(self.observed, -self.log_densities, 0.0), minlength=num)
+        return Segments.of(totals, np.bincount(stretch, weights=self.observed, minlength=num))
 
     def mae(self, who: str = "model") -> float:
         """The mean over origins, steps ahead and columns, in the data's own units (2)."""

@@ -28,20 +28,20 @@ from ..data.batches import score_streams, score_windows
 from ..data.store import TokenStore
 from ..errors import ConfigError
 from ..models.contract import Scores, device_of, evaluating
+from .segments import RESAMPLES, Metric, Segments, bootstrap_interval
 
 View = Literal["disjoint", "sliding", "carried"]
 CHUNK = 256  # tokens read at once where the state is carried
 TRACKS = 16  # stretches of text that are read side by side where the state is carried
-RESAMPLES = 1000
 MOST_STRETCHES = 400  # of the text, to resample
 SHORTEST_STRETCH = 100  # characters
-CONFIDENCE = 0.95
-ROUNDING = 1e-6  # bits per character
 
 
 @dataclass(frozen=True)
 class Score:
     """Sums over stretches of a text, all of the same length, and what follows from them."""
+
+    metric = Metric("bits per character", "bits/char")
 
     nats: np.ndarray
     """-log p of each stretch's tokens, summed, (stretches,)."""
@@ -66,6 +66,11 @@ class Score:
     @property
     def bits_per_char(self) -> float:
         return float(self.nats.sum() / math.log(2) / self.characters)  # (3)
+
+    @property
+    def segments(self) -> Segments:
+        """Bits of each stretch over its characters (3)."""
+        return Segments.of(self.nats / math.log(2), np.full(len(self.nats), self.characters / len(self.nats)))
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -104,47 +109,6 @@ class Score:
             "bits_interval": list(self.bits_interval),
             "signature": self.signature,
         }
-
-
-@dataclass(frozen=True)
-class Difference:
-    """How much better the first of two scores is than the second, on the same text."""
-
-    bits_per_char: float
-    """Bits per character that the first needs less."""
-    interval: tuple[float, float]
-    """95 %, by resampling the same stretches for both."""
-
-    @property
-    def is_distinguishable(self) -> bool:
-        """Whether it is surely not zero; what rounding makes of two equal models does not count."""
-        low, high = self.interval
-        return low > ROUNDING or high < -ROUNDING
-
-
-def compare_scores(first: Score, second: Score) -> Difference:
-    """A paired bootstrap: hard passages are hard for both, so the difference is surer than either score."""
-    if first.characters != second.characters or len(first.nats) != len(second.nats):
-        raise ConfigError("two scores can be compared only where they are of the same text.")
-    impossible = [not np.isfinite(score.nats).all() for score in (first, second)]
-    if any(impossible):  # a model that found something impossible loses without end
-        gain = 0.0 if all(impossible) else -math.inf if impossible[0] else math.inf
-        return Difference(gain, (gain, gain))
-    saved = (second.nats - first.nats) / math.log(2)
-    characters = np.full(len(saved), first.characters / len(saved))
-    return Difference(float(saved.sum() / first.characters), bootstrap_interval(saved, characters))
-
-
-def bootstrap_interval(totals: np.ndarray, counts: np.ndarray, *, seed: int = 0) -> tuple[float, float]:
-    """The middle 95 % of total / count over texts made of as many stretches, drawn with replacement."""
-    if not np.isfinite(totals).all():  # something impossible came: no text drawn from it says less than that
-        return math.inf, math.inf
-    num = len(totals)
-    drawn = np.random.default_rng(seed).multinomial(num, np.full(num, 1 / num), RESAMPLES)
-    ratios = (drawn @ totals) / np.maximum(drawn @ counts, 1)
-    tail = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(ratios, [tail, 1 - tail])
-    return float(low), float(high)
 
 
 @torch.inference_mode()

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from ..data.batch import Batch
 from ..data.vocab import Vocab
+from ..evaluation.segments import Metric, Segments
 from ..settings import DataConfig, TokenizerConfig, TrainingConfig
 
 Tell = Callable[[str], None]
@@ -21,6 +22,13 @@ class Score(Protocol):
 
     @property
     def signature(self) -> str: ...
+    @property
+    def metric(self) -> Metric: ...
+    @property
+    def segments(self) -> Segments:
+        """Sums over stretches of the data, by which two models are compared."""
+        ...
+
     def headline(self) -> str: ...
     def rows(self) -> Iterator[tuple[str, str]]: ...
     def to_dict(self) -> dict[str, Any]: ...
