@@ -58,7 +58,18 @@ class TokenizerConfig:
 
 NOT_NEGATIVE = (
     *("steps", "warmup_steps", "evaluate_every", "valid_tokens", "report_every", "num_samples"),
-    *("seed", "threads", "clip_norm", "clip_value", "weight_decay", "final_rate", "checkpoint_seconds", "tolerance"),
+    *(
+        "seed",
+        "threads",
+        "clip_norm",
+        "clip_value",
+        "weight_decay",
+        "train_tokens",
+        "most_parameters",
+        "final_rate",
+        "checkpoint_seconds",
+        "tolerance",
+    ),
 )
 
 
@@ -108,6 +119,10 @@ class TrainingConfig:
     """Steps between validations; 0 chooses about ten in all."""
     valid_tokens: int = 0
     """Tokens of the validation text to use while training; 0 for all, or as many as the budget allows."""
+    most_parameters: int = 0
+    """Sizes chosen by rule stay below so many learned numbers; 0 sets no limit."""
+    train_tokens: int = 0
+    """Counting and EM: learn from the first so many tokens of the training part only; 0 for all."""
     restarts: int = 1
     """EM: how many random starts to try; the best is kept."""
     tolerance: float = 1e-5

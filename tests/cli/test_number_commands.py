@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -69,7 +70,9 @@ def test_two_runs_are_scored_side_by_side(terminal: Any, table: Path, run: Path)
     found = json.loads(terminal.done("evaluate", run, "other", "--json")[0])
     assert [score["run"] for score in found] == ["run", "other"]
     lines = terminal.done("evaluate", run, "other", "--split", "valid")[0].splitlines()
-    assert [line.partition(":")[0] for line in lines] == ["run", "run", "other", "other"]
+    *scores, comparison = lines
+    assert [line.partition(":")[0] for line in scores] == ["run", "run", "other", "other"]
+    assert re.match(r"(run|other) (is better than|and) (run|other) .* nats per step \(paired, 95 %: ", comparison)
 
 
 def test_columns_can_be_chosen(terminal: Any, table: Path) -> None:

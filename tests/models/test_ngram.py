@@ -140,8 +140,10 @@ def test_discounts_follow_from_counts_of_counts_and_fall_back_without_them() -> 
 
 
 def test_bad_settings_get_a_sentence() -> None:
-    with pytest.raises(ConfigError, match="order = 0 should be at least 1"):
-        NgramConfig(order=0)
+    with pytest.raises(ConfigError, match="order = -1 should be at least 1, or 0 to choose it"):
+        NgramConfig(order=-1)
+    with pytest.raises(ConfigError, match="order = 0 is chosen by training"):
+        Ngram(NgramConfig(order=0), Interface(vocab_size=3)).fit(np.array([0, 1, 2]))
 
 
 def test_penn_treebank_order_5_has_the_published_perplexity(shared_data: Path) -> None:

@@ -118,16 +118,16 @@ def test_a_single_step_is_enough_for_a_start() -> None:
 
 
 def test_reports_say_where_it_is() -> None:
-    keeper = Keeper(Scripted([-100, -50, -50], [-80, -40, -20])).run(steps=3, restarts=2)
+    keeper = Keeper(Scripted([-100, -50, -50], [-80, -40, -20])).run(steps=3, restarts=2, evaluate_every=2)
     first, *_, end_of_first, _, _, last = keeper.reports
     assert (first.step, first.steps, first.tokens, first.loss) == (1, 6, 10, 10)
     assert (last.step, last.steps, last.tokens, last.loss) == (6, 6, 60, 2)
-    assert [report.valid for report in keeper.reports] == [None, None, 0.25, None, None, 0.25]
+    assert [report.valid for report in keeper.reports] == [None, 0.25, 0.25, None, 0.25, 0.25]
     assert [report.sample for report in keeper.reports] == [None, None, "written", None, None, "written"]
     assert [report.is_best for report in keeper.reports] == [False, False, True, False, False, True]
     assert end_of_first.event == "start 1 of 2: 3 iterations, 5.0000 nats per step, the best so far"
     assert last.event == "start 2 of 2: 3 iterations, 2.0000 nats per step, the best so far"
-    assert keeper.validated == 2
+    assert keeper.validated == 4
 
 
 def test_values_with_what_is_there_of_them_are_counted_by_rows() -> None:

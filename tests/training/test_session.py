@@ -472,9 +472,10 @@ def test_suggested_sizes_are_valid_for_any_text_and_budget(name: str, minutes: f
 
 def test_more_time_suggests_a_model_that_is_no_smaller() -> None:
     for name in ("lstm", "gpt"):
-        widths = [suggest(name, Facts(10**6, 80, "char", minutes))[0]["model_dim"] for minutes in (0.1, 2, 10, 60)]
-        assert widths == sorted(widths)
-        assert widths[0] < widths[-1]
+        models = [suggest(name, Facts(10**6, 80, "char", minutes))[0] for minutes in (0.1, 2, 10, 60)]
+        sizes = [model["model_dim"] * model["num_layers"] for model in models]
+        assert sizes == sorted(sizes)
+        assert sizes[0] < sizes[-1]
 
 
 @each_family

@@ -11,8 +11,8 @@ import torch
 from seqwise.models import MODELS
 from seqwise.models.contract import Interface
 from seqwise.run import Run
+from seqwise.training import planning, timing
 from seqwise.training import session as session_module
-from seqwise.training import timing
 from seqwise.training.session import prepare
 from seqwise.training.timing import StepTime, can_compile, choose_compile
 
@@ -74,8 +74,8 @@ def test_what_was_chosen_is_a_setting_of_the_run_and_decides_what_is_trained(
         compiled.append(model)
         return model.loss
 
-    monkeypatch.setattr(session_module, "LONG_ENOUGH_TO_COMPILE", 0)
-    monkeypatch.setattr(session_module, "choose_compile", lambda *_: (chosen, 0.02))
+    monkeypatch.setattr(planning, "LONG_ENOUGH_TO_COMPILE", 0)
+    monkeypatch.setattr(planning, "choose_compile", lambda *_: (chosen, 0.02))
     monkeypatch.setattr(session_module, "compiled_loss", note_compiling)
     session = prepare(path, model="gpt", out=tmp_path / "run", minutes=0.01, overrides=TINY)
     list(session.reports())
@@ -86,5 +86,5 @@ def test_what_was_chosen_is_a_setting_of_the_run_and_decides_what_is_trained(
 def test_short_runs_are_not_compiled_to_find_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "cats.txt"
     path.write_text("the cat sat on the mat.\n" * 60)
-    monkeypatch.setattr(session_module, "choose_compile", lambda *_: pytest.fail("tried to compile"))
+    monkeypatch.setattr(planning, "choose_compile", lambda *_: pytest.fail("tried to compile"))
     list(prepare(path, model="gpt", out=tmp_path / "run", minutes=0.01, overrides=TINY).reports())

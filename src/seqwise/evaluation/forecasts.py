@@ -50,6 +50,8 @@ class ForecastScore:
     columns: list[str]
     season: int
     signature: str
+    log_scale: float = 0.0
+    """What nats per step in scaled units lack to those in the data's own."""
 
     @property
     def nats_per_step(self) -> float:
@@ -164,8 +166,8 @@ def evaluate_forecasts(
     """Score a part of a series; what stands before the part is read first."""
     num_rows = len(store) + 1 - store.first
     horizon = min(default_horizon(season) if horizon is None else _checked(horizon), num_rows)
-    log_densities = log_densities_of(model, store)
-    log_densities -= (store.is_observed[store.first :] * np.log(scaling.scale)).sum(axis=1)
+    log_scales = (store.is_observed[store.first :] * np.log(scaling.scale)).sum(axis=1)
+    log_densities = log_densities_of(model, store) - log_scales
     origins = _origins(store, horizon)
     mean, low, high = forecasts(model, store, origins, horizon, seed=seed)
     truth = _own_units(store, scaling, origins[:, None] + 1 + np.arange(horizon))  # (O, h, C)
@@ -176,7 +178,8 @@ def evaluate_forecasts(
     how = f"forecast:horizon={horizon},origins={len(origins)},season={season}"
     signature = "|".join([how, *([about] if about else []), f"seqwise={__version__}"])
     observed = np.asarray(store.is_observed[store.first :].any(axis=1))
-    return ForecastScore(log_densities, observed, errors, is_covered, scaling.columns, season, signature)
+    log_scale = float(log_scales[observed].mean())
+    return ForecastScore(log_densities, observed, errors, is_covered, scaling.columns, season, signature, log_scale)
 
 
 @torch.inference_mode()

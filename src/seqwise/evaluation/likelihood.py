@@ -156,9 +156,32 @@ def evaluate(
         tracks = max(1, min(getattr(model, "score_tracks", TRACKS), store.num_tokens // (4 * CHUNK)))
         how = f"carried:chunk={CHUNK},tracks={tracks}"
         batches = score_streams(store, chunk=CHUNK, tracks=tracks)
-    nats, counts = _stretch_sums(model, batches, store, carried=view == "carried")
+    num = min(num_stretches(store.num_chars), store.num_tokens)
+    nats, counts = _sums_over(model, batches, store, num, carried=view == "carried")
     parts = [how, *([about] if about else []), f"bootstrap={RESAMPLES}x{len(nats)}", f"seqwise={__version__}"]
     return Score(nats, counts, store.num_chars, "|".join(parts))
+
+
+@torch.inference_mode()
+def token_nats(model: Scores, store: TokenStore) -> np.ndarray:
+    """-log p of each token after as much of the text before it as the model can see, (tokens,)."""
+    limit = getattr(model, "context", None)
+    if limit is None:
+        batches = score_streams(store, chunk=CHUNK, tracks=1)
+    else:
+        batches = score_windows(store, context=limit, stride=max(1, limit // 4))
+    return _sums_over(model, batches, store, store.num_tokens, carried=limit is None)[0]
+
+
+@torch.inference_mode()
+def nats_by_position(model: Scores, store: TokenStore, *, context: int, most_windows: int = 256) -> np.ndarray:
+    """Mean -log p of the token at each position of windows that are read from nothing, (context,)."""
+    context = min(context, getattr(model, "context", None) or context, store.num_tokens)
+    whole = store.num_tokens // context  # windows
+    starts = context * np.unique(np.linspace(0, whole - 1, min(whole, most_windows)).astype(int))
+    batch = store.batch(starts[:, None] + np.arange(context + 1)).to(device_of(model))
+    with evaluating(model):
+        return -model.score(batch)[0].double().mean(dim=0).cpu().numpy()
 
 
 def num_stretches(num_chars: int) -> int:
@@ -166,11 +189,10 @@ def num_stretches(num_chars: int) -> int:
     return max(1, min(MOST_STRETCHES, num_chars // SHORTEST_STRETCH))
 
 
-def _stretch_sums(
-    model: Scores, batches: Iterator[Batch], store: TokenStore, *, carried: bool
+def _sums_over(
+    model: Scores, batches: Iterator[Batch], store: TokenStore, num: int, *, carried: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Sums of -log p and counts of tokens over equal stretches of the text, whatever the view."""
-    num = min(num_stretches(store.num_chars), store.num_tokens)
+    """Sums of -log p and counts of tokens over `num` equal stretches of the text, whatever the view."""
     nats, counts, state = np.zeros(num), np.zeros(num, dtype=np.int64), None
     device = device_of(model)
     with evaluating(model):

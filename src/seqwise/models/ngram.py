@@ -80,7 +80,7 @@ Smoothing = Literal["modified_kneser_ney", "kneser_ney", "katz", "stupid", "add_
 @dataclass(frozen=True)
 class NgramConfig:
     order: int = 5
-    """n: the next token is predicted from the n-1 before it."""
+    """n: the next token is predicted from the n-1 before it; 0 tries several and keeps what validates best."""
     across_lines: bool = True
     """Whether contexts reach back over the end of a line; else each line is a text of its own."""
     smoothing: Smoothing = "modified_kneser_ney"
@@ -97,8 +97,8 @@ class NgramConfig:
     """Grams whose absence raises the perplexity by a smaller share than this are left out; 0 keeps all."""
 
     def __post_init__(self) -> None:
-        if self.order < 1:
-            raise ConfigError(f"model.order = {self.order} should be at least 1.")
+        if self.order < 0:
+            raise ConfigError(f"model.order = {self.order} should be at least 1, or 0 to choose it by validation.")
         if not self.delta > 0:
             raise ConfigError(f"model.delta = {self.delta} should be above 0.")
         if not 0 < self.stupid_factor <= 1:
@@ -151,6 +151,8 @@ class Ngram:
         """Count a text: ids (N+1,) with the boundary first. Everything but that first token is predicted."""
         if len(ids) < 2:
             raise DataError("an n-gram model needs at least one token to count.")
+        if self.config.order == 0:
+            raise ConfigError("model.order = 0 is chosen by training; to count, set it to 1 or more.")
         levels = self._count(np.asarray(ids, dtype=np.int32))
         self._estimate(levels)
         if self.config.prune > 0:

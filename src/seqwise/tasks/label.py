@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..data.examples import ExampleData, Examples, ExampleStore
@@ -61,6 +61,9 @@ class LabelTask:
     def validate(self, model: Any, store: ExampleStore, most: int | None) -> float:
         some = slice(0, min(MOST_VALID, most or MOST_VALID))
         return evaluate_answers(model, ExampleStore(store.inputs[some], store.answers[some])).nats_per_answer
+
+    def loss_as_value(self, score: Any) -> Callable[[float], float]:
+        return lambda nats: nats  # there is no way from nats to right and wrong
 
     def score(
         self, model: Any, store: ExampleStore, vocab: Vocab, config: DataConfig, *, scored: str, **options: Any

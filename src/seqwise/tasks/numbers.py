@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -86,6 +86,9 @@ class NumbersTask:
     def validate(self, model: Any, store: NumberStore, most: int | None) -> float:
         is_observed = store.is_observed[store.first :].any(axis=1)
         return float(-log_densities_of(model, store)[is_observed].mean())
+
+    def loss_as_value(self, score: Any) -> Callable[[float], float]:
+        return lambda nats: nats + score.log_scale  # from scaled units to the data's own
 
     def score(
         self, model: Any, store: NumberStore, vocab: Vocab, config: DataConfig, *, scored: str, **options: Any

@@ -98,6 +98,10 @@ class Task(Protocol):
         """Nats per token, step or answer on the beginning of a part."""
         ...
 
+    def loss_as_value(self, score: Score) -> Callable[[float], float]:
+        """Turns what `validate` returns into the value of a score's metric, as far as it can."""
+        ...
+
     def score(
         self, model: Any, store: Any, vocab: Vocab, config: DataConfig, *, scored: str, **options: Any
     ) -> Score: ...

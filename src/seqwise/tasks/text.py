@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -87,6 +88,10 @@ class TextTask:
 
     def validate(self, model: Any, store: TokenStore, most: int | None) -> float:
         return evaluate(model, store.first(most)).nats_per_token
+
+    def loss_as_value(self, score: Any) -> Callable[[float], float]:
+        bits_per_nat = score.tokens / score.characters / math.log(2)  # per character, per token
+        return lambda nats: nats * bits_per_nat
 
     def score(
         self, model: Any, store: TokenStore, vocab: Vocab, config: DataConfig, *, scored: str, **options: Any

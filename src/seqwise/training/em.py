@@ -61,7 +61,7 @@ def expect_and_maximise(
     With `has_start` the first start is what the model holds already.
     """
     hooks = hooks or Hooks()
-    num_steps = sum(len(_rows(sequence)) for sequence in sequences)
+    num_steps = length_of(sequences)
     progress = Progress()
     if resume is not None:
         load_weights(model, resume.weights, Path(f"checkpoint of step {resume.step}"))
@@ -90,14 +90,15 @@ def expect_and_maximise(
             )
         progress.objective, progress.step, progress.iteration = objective, progress.step + 1, progress.iteration + 1
         is_over = progress.iteration >= config.steps or (gain is not None and gain < config.tolerance * num_steps)
-        valid, is_best, event = None, False, None
+        is_due = is_over or progress.iteration % (config.evaluate_every or max(1, config.steps // 8)) == 0
+        valid = hooks.validate() if hooks.validate and is_due else None
+        is_best, event = False, None
         if is_over:
             is_best = progress.best is None or objective > progress.best
             if is_best:
                 progress.best = objective
                 if hooks.keep_best:
                     hooks.keep_best()
-            valid = hooks.validate() if hooks.validate else None
             event = f"start {progress.restart + 1} of {config.restarts}: {progress.iteration} iterations, "
             event += f"{-objective / num_steps:.4f} nats per step" + (", the best so far" if is_best else "")
             progress.restart, progress.iteration, progress.objective = progress.restart + 1, 0, None
@@ -125,6 +126,6 @@ def expect_and_maximise(
             return
 
 
-def _rows(sequence: Any) -> np.ndarray:
-    """Tokens, or the values of (values, which of them are there)."""
-    return sequence if isinstance(sequence, np.ndarray) else sequence[0]
+def length_of(sequences: Sequence[Any]) -> int:
+    """Steps in all: of tokens, or of (values, which of them are there)."""
+    return sum(len(sequence if isinstance(sequence, np.ndarray) else sequence[0]) for sequence in sequences)

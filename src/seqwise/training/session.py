@@ -16,8 +16,10 @@ from typing import Any
 import torch
 
 from ..config import build
+from ..data.vocab import Vocab
 from ..errors import CheckpointError, ConfigError
-from ..models import MODELS, family
+from ..models import MODELS, Family, family, num_parameters
+from ..models.contract import Interface
 from ..run import Checkpoint, Run, RunConfig, check_free, interface_of, load_weights
 from ..settings import DataConfig, TokenizerConfig, TrainingConfig
 from ..tasks import Task, task_named, task_of
@@ -27,15 +29,13 @@ from .counting import count
 from .em import expect_and_maximise
 from .given import BUDGETS, absolute, check_given, check_same, given_settings
 from .loop import Hooks, train
+from .planning import choose_order, plan_iterations, plan_steps
 from .report import Report
-from .sizing import DEFAULT_MINUTES, suggest
-from .timing import can_compile, choose_compile, compiled_loss, seconds_per_step
+from .sizing import DEFAULT_MINUTES, narrowed, suggest
+from .timing import compiled_loss
 
-TRAINING_SHARE = 0.9  # of a budget in minutes; the rest is validation, samples and checkpoints
 MOST_VALID_TOKENS = 250_000  # for a validation while training
 MOST_FINAL_TOKENS = 1_000_000  # for the one at the end; `seqwise evaluate` scores all
-LONG_ENOUGH_TO_COMPILE = 600  # seconds of budget
-VALIDATION_SHARE = 0.006  # of a budget, for each of about ten validations
 
 
 @dataclass
@@ -47,8 +47,10 @@ class Session:
     data: Any
     stores: dict[str, Any]
     resume_from: Checkpoint | None = None
+    most_final_tokens: int = MOST_FINAL_TOKENS
+    """Of the validation part, to score the best model on at the end."""
     score: Score | None = None
-    """Of the best model on the validation part (a million tokens of it at most), once training is over."""
+    """Of the best model on the validation part, once training is over."""
     is_interrupted: bool = False
     _progress: dict[str, Any] | None = None
     """Of the last checkpoint that was written."""
@@ -66,11 +68,17 @@ class Session:
         hooks = self._hooks(model, wants_stop)
         learns_by = family(self.run.config.model_name).learns_by
         if learns_by == "counting":
-            reports = count(model, self.task.sequences(self.stores["train"], model)[0], hooks)
+            if self.run.config.model.order == 0:
+                self._choose_order(tell)
+                model = self.run.build_model()
+                hooks = self._hooks(model, wants_stop)
+            reports = count(model, self._sequences(model)[0], hooks)
         elif learns_by == "em":
-            sequences = self.task.sequences(self.stores["train"], model)
+            if config.minutes is not None and self.resume_from is None:
+                self._plan_iterations(tell)
+            config = self.run.config.training
             reports = expect_and_maximise(
-                model, sequences, config, hooks=hooks, resume=self.resume_from, has_start=has_start
+                model, self._sequences(model), config, hooks=hooks, resume=self.resume_from, has_start=has_start
             )
         else:
             model.to(choose_device(config.device))
@@ -89,38 +97,52 @@ class Session:
         )
         if not self.is_interrupted:
             best = self.run.load_model()
-            valid = self.task.beginning(self.stores["valid"], MOST_FINAL_TOKENS)
+            valid = self.task.beginning(self.stores["valid"], self.most_final_tokens)
             scored = f"valid:{self.data.fingerprint[:8]}:{len(valid)}"
             self.score = self.task.score(best, valid, self.run.vocab, self.run.config.data, scored=scored)
             self.run.save_card(write_card(self.run, best, self.score))
+
+    def _sequences(self, model: Any, most: int = 0) -> list[Any]:
+        """The training part, or its beginning, as counting and EM want it."""
+        most = most or self.run.config.training.train_tokens
+        store = self.stores["train"]
+        return self.task.sequences(self.task.beginning(store, most) if most else store, model)
+
+    def _choose_order(self, tell: Tell) -> None:
+        config, model = self.run.config.training, self.run.build_model()
+        first = suggest("ngram", self.task.facts(self.data, self.stores["train"], self.run.vocab, None))[0]["order"]
+
+        def validate(model: Any) -> float:
+            return self.task.validate(model, self.stores["valid"], config.valid_tokens or None)
+
+        order = choose_order(
+            self.run.config.model,
+            interface_of(self.run.vocab),
+            self._sequences(model)[0],
+            validate,
+            first=first,
+            most_parameters=config.most_parameters,
+            seconds=60 * (config.minutes or DEFAULT_MINUTES),
+            tell=tell,
+        )
+        self.run.save_config(replace(self.run.config, model=replace(self.run.config.model, order=order)))
+
+    def _plan_iterations(self, tell: Tell) -> None:
+        model, store = self.run.build_model(), self.stores["train"]
+        changes = plan_iterations(
+            model, lambda most: self._sequences(model, most), len(store), self.run.config.training, tell
+        )
+        self.run.save_config(self.run.with_training(**changes))
 
     def _plan_steps(self, model: torch.nn.Module, tell: Tell) -> None:
         """Turn a budget in minutes or epochs into steps, once; from then on they are a setting of the run."""
         config = self.run.config.training
         batches = self.task.batches(self.stores["train"], model, config)
         if config.epochs is not None:
-            self.run.save_config(self.run.with_training(steps=max(1, round(config.epochs * batches.steps_per_epoch))))
-            return
-        seconds = (config.minutes or DEFAULT_MINUTES) * 60
-        per_step = seconds_per_step(model, batches, config, longest=min(10.0, 0.04 * seconds)).each
-        compile_: str = config.compile
-        if compile_ == "auto":
-            compile_ = "never"
-            if seconds >= LONG_ENOUGH_TO_COMPILE and can_compile(model):
-                compile_, per_step = choose_compile(model, batches, config, per_step, TRAINING_SHARE * seconds, tell)
-        steps = max(10, int(TRAINING_SHARE * seconds / per_step))
-        per_batch = sum(batches.batch(0).counts().values())
-        # scoring costs about a third of training on as many tokens
-        affordable = int(VALIDATION_SHARE * seconds * 3 * per_batch / per_step)
-        changes: dict[str, Any] = {"steps": steps, "compile": compile_}
-        if affordable < (config.valid_tokens or len(self.stores["valid"])):
-            changes["valid_tokens"] = max(4096, affordable)
+            changes: dict[str, Any] = {"steps": max(1, round(config.epochs * batches.steps_per_epoch))}
+        else:
+            changes = plan_steps(model, batches, config, len(self.stores["valid"]), tell)
         self.run.save_config(self.run.with_training(**changes))
-        epochs = steps / batches.steps_per_epoch
-        tell(
-            f"{steps:,} steps of {per_batch:,} {self.task.unit} fit {seconds / 60:g} minutes "
-            f"({epochs:.2g} times the training part)"
-        )
 
     def _hooks(self, model: Any, wants_stop: Callable[[], bool]) -> Hooks:
         run, task = self.run, self.task
@@ -156,10 +178,14 @@ def prepare(
     config_file: Path | None = None,
     overrides: Sequence[str] = (),
     start_from: Path | None = None,
+    vocab: Vocab | None = None,
     tell: Tell = lambda _: None,
     advance: Advance = lambda *_: None,
 ) -> Session:
-    """Check everything, encode the data, choose the sizes, and create the run folder. Nothing is written before."""
+    """Check everything, encode the data, choose the sizes, and create the run folder. Nothing is written before.
+
+    `vocab` is one that was learned from this data already.
+    """
     if sum(budget is not None for budget in (minutes, steps, epochs)) > 1:
         raise ConfigError("give one budget: --minutes, --steps or --epochs.")
     check_free(out)
@@ -167,8 +193,8 @@ def prepare(
     base = Run.open(start_from) if start_from is not None else None
     if base is not None and base.config.model_name != model:
         raise ConfigError(f"{start_from} is a {base.config.model_name} model; --model {model} cannot start from it.")
-    if row.learns_by == "em" and (epochs is not None or minutes is not None):
-        raise ConfigError(f"{model} learns by EM: its budget is --steps, the iterations at most; drop the other one.")
+    if row.learns_by == "em" and epochs is not None:
+        raise ConfigError(f"{model} learns by EM: its budget is --minutes, or --steps, the iterations at most.")
     if base is not None and tokenizer is not None:
         raise ConfigError(f"--from {start_from} brings its own tokenizer; drop --tokenizer.")
     where = str(config_file) if config_file else "--set"
@@ -199,12 +225,17 @@ def prepare(
 
     data = chosen_task.open(data_config)
     tell(data.description)
-    vocab = base.vocab if base is not None else chosen_task.learn_vocab(data, tokenizer_config, tell)
+    if base is not None:
+        vocab = base.vocab
+    vocab = vocab or chosen_task.learn_vocab(data, tokenizer_config, tell)
     stores = chosen_task.stores(data, vocab, advance)
     facts = chosen_task.facts(data, stores["train"], vocab, given["training"].get("minutes"))
     if facts.season and data_config.season is None:
         data_config = replace(data_config, season=facts.season)
     suggested_model, suggested_training = suggest(model, facts)
+    most = given["training"].get("most_parameters", 0)
+    if most and row.learns_by == "gradients":
+        suggested_model = _small_enough(row, {**suggested_model, **given["model"]}, interface_of(vocab), most)
     if "context" in given["model"]:
         suggested_training["context"] = given["model"]["context"]
     if base is not None:
@@ -221,7 +252,7 @@ def prepare(
         tokenizer_config = replace(tokenizer_config, kind=vocab.tokenizer.kind)  # type: ignore[arg-type]
     config = RunConfig(model, data_config, tokenizer_config, model_config, training, task=chosen_task.name)
     row.build(model_config, interface_of(vocab))  # what does not fit the data is told before anything is written
-    tell(_sizes(config))
+    tell(sizes_in_words(config))
     weights = None
     if base is not None:
         weights = base.load_model().state_dict()
@@ -231,6 +262,16 @@ def prepare(
             changed = ", ".join(f"model.{name} = {value}" for name, value in given["model"].items())
             raise ConfigError(f"{start_from} has weights of other shapes than {changed}; drop that setting.") from None
     return Session(Run.create(out, config, vocab, initial_weights=weights), chosen_task, data, stores)
+
+
+def _small_enough(row: Family, settings: dict[str, Any], interface: Interface, most: int) -> dict[str, Any]:
+    """The settings, narrower by steps until the model has at most so many parameters."""
+    while num_parameters(row.build(row.config(**settings), interface)) > most:
+        narrower = narrowed(settings)
+        if narrower is None:
+            raise ConfigError(f"even the narrowest network has more than {most:,} parameters here; allow more.")
+        settings = narrower
+    return settings
 
 
 def is_em(config: RunConfig) -> bool:
@@ -318,7 +359,7 @@ SHOWN = (
 )
 
 
-def _sizes(config: RunConfig) -> str:
+def sizes_in_words(config: RunConfig) -> str:
     left_out = () if config.task == "label" else ("pooling",)
     model = ", ".join(
         f"{name} {getattr(config.model, name)}"

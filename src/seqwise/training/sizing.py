@@ -12,6 +12,11 @@ from typing import Any
 from ..tasks.task import Facts
 
 DEFAULT_MINUTES = 2.0
+TOKENS_PER_SECOND = 12_000  # about what a small network learns from on 2 cores
+MOST_EM_TOKENS = 1_000_000  # more are cut where they would not fit the time
+EM_SECONDS = 1e-9  # of an iteration, per token and pair of states
+COUNTING_SECONDS = 4e-7  # per token and level
+SHORT_TEXT = 100_000  # tokens; below, narrower networks do
 MANY_WORDS = 5000  # from here on the output layer is most of the work, and an adaptive softmax pays
 
 
@@ -22,7 +27,7 @@ def suggest(model_name: str, facts: Facts) -> tuple[dict[str, Any], dict[str, An
     if facts.task == "label":
         return _for_labels(model_name, facts)
     if model_name in ("rnn", "gru", "lstm"):
-        return _recurrent(model_name, facts)
+        return _recurrent(facts)
     return {"ngram": _ngram, "hmm": _hmm, "window": _window, "conv": _conv, "gpt": _gpt}[model_name](facts)
 
 
@@ -91,9 +96,26 @@ def _for_labels(model_name: str, facts: Facts) -> tuple[dict[str, Any], dict[str
     return model, training
 
 
+def narrowed(model: dict[str, Any]) -> dict[str, Any] | None:
+    """The settings of a network about a quarter narrower; None where it cannot get narrower."""
+    heads = model.get("num_heads", 1)
+    width = int(0.75 * model["model_dim"]) // heads * heads
+    if width < max(8, 2 * heads):
+        return None
+    narrower = {**model, "model_dim": width}
+    for name in ("embed_dim", "feed_forward_dim"):
+        if model.get(name):
+            narrower[name] = max(8, int(0.75 * model[name]))
+    return narrower
+
+
 def _hmm(facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
-    num_states = 16 if facts.train_tokens < 2_000_000 else 32
-    return {"num_states": num_states}, {"steps": 100, "restarts": 2}
+    """As many states as half a hundred iterations have time for, and the text has tokens for."""
+    seconds = (facts.minutes or DEFAULT_MINUTES) * 60
+    read = min(max(1, facts.train_tokens), MOST_EM_TOKENS)
+    affordable = math.sqrt(seconds / (50 * EM_SECONDS * read))
+    learnable = math.sqrt(facts.train_tokens / 10)
+    return {"num_states": int(min(64, max(4, min(affordable, learnable))))}, {"steps": 100, "restarts": 2}
 
 
 def _ngram(facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -101,7 +123,11 @@ def _ngram(facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
         order = round(min(9, max(3, math.log10(max(10, facts.train_tokens)) + 1)))  # 1 M characters: 7
     else:
         order = 5
-    return {"order": order, "across_lines": facts.tokenizer != "word"}, {}
+    training: dict[str, Any] = {}
+    if facts.minutes is not None:  # so that one count takes a third of the time at most
+        most = int(facts.minutes * 60 / 3 / (COUNTING_SECONDS * order))
+        training["train_tokens"] = 0 if facts.train_tokens <= most else most
+    return {"order": order, "across_lines": facts.tokenizer != "word"}, training
 
 
 def _window(facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -110,48 +136,42 @@ def _window(facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
         model: dict[str, Any] = {"window": 16, "embed_dim": 32, "model_dim": 512 if is_long else 256}
     else:
         model = {"window": 5, "embed_dim": 128, "model_dim": 256}
-    model["dropout"] = _dropout(facts, 0.1) if is_long else 0.0
-    return model, _parallel_training(facts, context=64, rows=32)
+    model["dropout"] = _dropout(facts, 0.1 if is_long else 0.0)
+    return model, _small_steps(facts, context=64, rows=32)
 
 
 def _conv(facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
     is_long = (facts.minutes or DEFAULT_MINUTES) >= 4
-    model: dict[str, Any] = {"model_dim": 192 if is_long else 128, "num_layers": 6, "kernel_size": 3}
-    model["dropout"] = _dropout(facts, 0.1) if is_long else 0.0
-    return model, _parallel_training(facts, context=128, rows=16)
+    width = 64 if facts.train_tokens < SHORT_TEXT else 192 if is_long else 128
+    model: dict[str, Any] = {"model_dim": width, "num_layers": 6, "kernel_size": 3}
+    model["dropout"] = _dropout(facts, 0.1 if is_long else 0.0)
+    return model, _small_steps(facts, context=128, rows=16)
 
 
-def _parallel_training(facts: Facts, *, context: int, rows: int) -> dict[str, Any]:
+def _small_steps(facts: Facts, *, context: int, rows: int) -> dict[str, Any]:
     return {
         "batch_size": _rows(facts, context, rows),
         "context": context,
         "optimizer": "muon",
         "learning_rate": 5e-3,
         "matrix_learning_rate": 0.02,
+        "weight_decay": 0.05 if (facts.minutes or DEFAULT_MINUTES) >= 5 else 0.0,
         "schedule": "linear",
         "warmup_steps": 30,
     }
 
 
-def _recurrent(model_name: str, facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
+def _recurrent(facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Two layers of 256 with Muon learn characters faster than one of 384 or 512 (docs/lab-notebook.md)."""
     minutes = facts.minutes or DEFAULT_MINUTES
     if facts.vocab_size >= MANY_WORDS:
         return _recurrent_words(facts, minutes)
-    if minutes < 4:
-        model, rate = {"model_dim": 256, "num_layers": 1, "dropout": 0.0}, 1e-2
+    width = 256 if facts.train_tokens >= SHORT_TEXT else 128
+    if minutes < 2:
+        model: dict[str, Any] = {"model_dim": width, "num_layers": 1, "dropout": _dropout(facts, 0.0)}
     else:
-        model, rate = {"model_dim": 512, "num_layers": 2, "dropout": _dropout(facts, 0.2)}, 4e-3
-    if model_name == "rnn":
-        rate /= 5  # no gate holds the state: larger steps throw it about
-    training = {
-        "batch_size": _rows(facts, 64, 32),
-        "context": 64,
-        "optimizer": "adamw",
-        "learning_rate": rate,
-        "schedule": "linear",
-        "warmup_steps": 20,
-    }
-    return model, training
+        model = {"model_dim": width, "num_layers": 2, "dropout": _dropout(facts, 0.1 if minutes < 5 else 0.15)}
+    return model, _small_steps(facts, context=64, rows=32)
 
 
 def _recurrent_words(facts: Facts, minutes: float) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -173,12 +193,12 @@ def _recurrent_words(facts: Facts, minutes: float) -> tuple[dict[str, Any], dict
 
 def _gpt(facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
     minutes = facts.minutes or DEFAULT_MINUTES
-    if minutes < 1.5:
+    if minutes < 1.5 or facts.train_tokens < SHORT_TEXT:
         model: dict[str, Any] = {"num_layers": 3, "model_dim": 96, "num_heads": 3, "feed_forward_dim": 288}
-        model |= {"context": 64, "dropout": 0.0}
+        model |= {"context": 64, "dropout": _dropout(facts, 0.0)}
     elif minutes < 5:
         model = {"num_layers": 4, "model_dim": 128, "num_heads": 4, "feed_forward_dim": 384}
-        model |= {"context": 128, "dropout": 0.0}
+        model |= {"context": 128, "dropout": _dropout(facts, 0.0)}
     else:
         model = {"num_layers": 4, "model_dim": 160, "num_heads": 5, "feed_forward_dim": 480}
         model |= {"context": 128, "dropout": _dropout(facts, 0.05)}
@@ -197,8 +217,11 @@ def _gpt(facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _dropout(facts: Facts, wanted: float) -> float:
-    """None where the text is so long that it is hardly read twice."""
-    return wanted if facts.train_tokens < 20_000_000 else 0.0
+    """More where the text is read so often that it could be learned by heart, none where it is hardly read twice."""
+    passes = (facts.minutes or DEFAULT_MINUTES) * 60 * TOKENS_PER_SECOND / max(1, facts.train_tokens)
+    if passes < 2:
+        return 0.0
+    return wanted if passes < 15 else max(wanted, 0.2 if passes < 60 else 0.3)
 
 
 def _rows(facts: Facts, context: int, wanted: int) -> int:

@@ -1,0 +1,120 @@
+"""What fits a budget in minutes: steps of a gradient family, iterations of EM, the order of an n-gram. Found by trying,
+once; from then on it is a setting of the run."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..models.contract import Interface
+from ..models.ngram import Ngram, NgramConfig
+from ..settings import TrainingConfig
+from ..tasks.task import BatchSource, Tell
+from .em import length_of
+from .sizing import DEFAULT_MINUTES
+from .timing import can_compile, choose_compile, seconds_per_step
+
+TRAINING_SHARE = 0.9  # of a budget in minutes; the rest is validation, samples and checkpoints
+VALIDATION_SHARE = 0.006  # of a budget, for each of about ten validations
+LONG_ENOUGH_TO_COMPILE = 600  # seconds of budget
+MOST_PASSES, LEAST_STEPS = 60, 500  # over a short text: more would only be learned by heart
+FEWEST_ITERATIONS = 20  # of EM; where they do not fit, it learns from a part of the text
+LONGEST_ORDER = 12
+
+
+def plan_steps(model: Any, batches: BatchSource, config: TrainingConfig, num_valid: int, tell: Tell) -> dict[str, Any]:
+    """Settings of the training that turn minutes into steps."""
+    seconds = (config.minutes or DEFAULT_MINUTES) * 60
+    per_step = seconds_per_step(model, batches, config, longest=min(10.0, 0.04 * seconds)).each
+    compile_: str = config.compile
+    if compile_ == "auto":
+        compile_ = "never"
+        if seconds >= LONG_ENOUGH_TO_COMPILE and can_compile(model):
+            compile_, per_step = choose_compile(model, batches, config, per_step, TRAINING_SHARE * seconds, tell)
+    fitting = max(10, int(TRAINING_SHARE * seconds / per_step))
+    steps = min(fitting, max(LEAST_STEPS, MOST_PASSES * batches.steps_per_epoch))
+    per_batch = sum(batches.batch(0).counts().values())
+    # scoring costs about a third of training on as many tokens
+    affordable = int(VALIDATION_SHARE * seconds * 3 * per_batch / per_step)
+    changes: dict[str, Any] = {"steps": steps, "compile": compile_}
+    if affordable < (config.valid_tokens or num_valid):
+        changes["valid_tokens"] = max(4096, affordable)
+    elif not config.evaluate_every and 4 * (config.valid_tokens or num_valid) < affordable:
+        changes["evaluate_every"] = max(1, steps // 40)  # validating is cheap: find the best moment
+    passes = f"{steps / batches.steps_per_epoch:.2g} times the training part"
+    if steps < fitting:
+        tell(f"{steps:,} steps of {per_batch:,}, {passes}, are enough: the data is small for {seconds / 60:g} minutes")
+    else:
+        tell(f"{steps:,} steps of {per_batch:,} fit {seconds / 60:g} minutes ({passes})")
+    return changes
+
+
+def plan_iterations(
+    model: Any, sequences_of: Callable[[int], list[Any]], num_tokens: int, config: TrainingConfig, tell: Tell
+) -> dict[str, Any]:
+    """Settings of the training that turn minutes into iterations and starts of EM.
+
+    `sequences_of(n)` gives the first n tokens of the training part. `config.steps` are the most that are useful.
+    """
+    assert config.minutes is not None
+    seconds = TRAINING_SHARE * config.minutes * 60
+    sequences = sequences_of(20_000)
+    tried = length_of(sequences)
+    model.initialise(sequences, config.seed)
+    model.em_step(sequences)  # compiles, where it was not yet
+    began = time.perf_counter()
+    model.em_step(sequences)
+    per_token = (time.perf_counter() - began) / tried
+    fitting = int(seconds / per_token)  # tokens in all
+    tokens = min(num_tokens, max(tried, fitting // FEWEST_ITERATIONS))
+    iterations = max(1, fitting // tokens)
+    restarts = max(1, min(config.restarts, iterations // config.steps))
+    steps = min(config.steps, max(1, iterations // restarts))
+    if tokens < num_tokens:
+        tell(f"learns from the first {tokens:,} of {num_tokens:,}, so that {steps} iterations fit")
+    tell(f"{restarts} x {steps} iterations fit {config.minutes:g} minutes")
+    return {"steps": steps, "restarts": restarts, "train_tokens": 0 if tokens == num_tokens else tokens}
+
+
+def choose_order(
+    config: NgramConfig,
+    interface: Interface,
+    ids: np.ndarray,
+    validate: Callable[[Ngram], float],
+    *,
+    first: int,
+    most_parameters: int = 0,
+    seconds: float,
+    tell: Tell,
+) -> int:
+    """The order that validates best: from `first` on upwards while that helps, else downwards, until time is up."""
+    began, found = time.perf_counter(), dict[int, float]()
+
+    def loss_of(order: int) -> float:
+        if order not in found:
+            model = Ngram(replace(config, order=order), interface)
+            model.fit(ids)
+            is_small = not most_parameters or model.num_parameters <= most_parameters
+            found[order] = validate(model) if is_small else math.inf
+        return found[order]
+
+    def has_time() -> bool:
+        spent = time.perf_counter() - began
+        return spent + 2 * spent / len(found) < seconds  # the last fit is still to come
+
+    best = first
+    while math.isinf(loss_of(best)) and best > 1:  # too many grams
+        best -= 1
+    for direction in (1, -1):
+        while 1 <= best + direction <= LONGEST_ORDER and has_time() and loss_of(best + direction) < loss_of(best):
+            best += direction
+        if best > first:
+            break
+    shown = ", ".join(f"{order}: {found[order]:.4f}" for order in sorted(found))
+    tell(f"order {best} validates best (nats per token by order: {shown})")
+    return best
