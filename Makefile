@@ -7,7 +7,8 @@ READY := $(VENV)/.ready
 .PHONY: demo test check format bench clean
 
 demo: $(READY)
-	$(BIN)/python examples/demo.py
+	rm -rf runs/demo
+	$(BIN)/seqwise compare --minutes 2 --out runs/demo
 
 test: $(READY)
 	$(BIN)/python -m pytest

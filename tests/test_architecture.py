@@ -24,8 +24,10 @@ STAGES = [
     {"tasks"},
     {"training"},
     {"interop"},
+    {"comparison"},
     {"api"},
     {"cli"},
+    {"__main__"},
 ]
 RANK = {name: rank for rank, stage in enumerate(STAGES) for name in stage}
 FILES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")

@@ -4,6 +4,7 @@ import seqwise
 run = seqwise.train("poems.txt", model="lstm", minutes=2)
 print(run.generate("Shall I "))
 print(run.evaluate().bits_per_char)
+print(seqwise.compare("poems.txt", minutes=10).recommendation)
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .config import build
 from .decoding import DecodingConfig, Hypothesis, generate
@@ -21,6 +22,9 @@ from .tasks import Task, task_named
 from .text import Tokenizer
 from .training.report import Report
 from .training.session import prepare, resume
+
+if TYPE_CHECKING:
+    from .comparison.results import Comparison
 
 
 class TrainedRun:
@@ -121,6 +125,20 @@ def train(
     for report in session.reports():
         on_report(report)
     return TrainedRun(path)
+
+
+def compare(
+    data: str | Path | Sequence[str | Path], *, minutes: float = 10.0, out: str | Path | None = None, **options: Any
+) -> Comparison:
+    """Train all families on the data under one budget, and say which to use. Options as in `seqwise compare`.
+
+    In a notebook the result shows itself; `.winner`, `.ladder`, `.final` hold what was found, and report.html in the
+    folder the pictures.
+    """
+    from .comparison.compare import choose_settings, run_comparison
+
+    path = Path(out) if out is not None else free_path(data, "compare")
+    return run_comparison(path, choose_settings(data, minutes=minutes, **options))
 
 
 def load(path: str | Path) -> TrainedRun:

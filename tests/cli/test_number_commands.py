@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
-import re
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -15,10 +15,10 @@ import pytest
 import torch
 
 from seqwise.config import to_json
-from seqwise.data.batch import Batch, next_token_batch
+from seqwise.data.batch import Batch, Tokens, next_token_batch
 from seqwise.data.store import TokenStore
 from seqwise.errors import ConfigError
-from seqwise.evaluation.likelihood import CHUNK, Score, evaluate
+from seqwise.evaluation.likelihood import CHUNK, Score, evaluate, nats_by_position, token_nats
 from seqwise.evaluation.segments import Difference, Segments, bootstrap_interval, compare_segments, joined
 from seqwise.models import MODELS
 from seqwise.models.contract import Interface, State
@@ -286,12 +286,118 @@ def test_two_scores_of_one_text_are_compared_stretch_by_stretch() -> None:
         compare(first, Score(hard[:50], counts[:50], 5_000, "other"))
 
 
+# -- token by token --------------------------------------------------------------------------------------------------
+
+
+@torch.no_grad()
+def nats_by_stepping(model: Any, ids: np.ndarray) -> list[float]:
+    """-log p of each token but the first, read one by one as a text is written."""
+    tokens = torch.from_numpy(ids.astype(np.int64))
+    log_probs, state = model.start(Batch({"tokens": Tokens(tokens[:1].unsqueeze(0))}, {}))
+    nats = []
+    for token in tokens[1:]:
+        nats.append(-float(log_probs[0, token]))
+        log_probs, state = model.step(token.unsqueeze(0), state)
+    return nats
+
+
+@pytest.mark.parametrize("name", ["ngram", "conv", "lstm"])
+@pytest.mark.parametrize("num_tokens", [1, 2, CHUNK, CHUNK + 1, 2 * CHUNK + 3])
+def test_each_token_costs_what_it_costs_when_the_text_is_read_one_by_one(name: str, num_tokens: int) -> None:
+    model, store = tiny_model(name), random_store(num_tokens)
+    found = token_nats(model, store)
+    assert found.shape == (num_tokens,)
+    assert found.tolist() == pytest.approx(nats_by_stepping(model, store.ids), abs=1e-4)
+
+
+@pytest.mark.parametrize("num_tokens", [1, 2, CONTEXT - 1])
+def test_a_gpt_reads_a_text_that_fits_its_context_one_by_one_too(num_tokens: int) -> None:
+    model, store = tiny_model("gpt"), random_store(num_tokens)
+    assert token_nats(model, store).tolist() == pytest.approx(nats_by_stepping(model, store.ids), abs=1e-4)
+
+
+@pytest.mark.parametrize("context", [2, 3, 6, 9])
+@pytest.mark.parametrize("num_tokens", [9, 10, 200])
+def test_a_gpt_sees_three_quarters_of_its_context_before_each_token_of_a_long_text(
+    context: int, num_tokens: int
+) -> None:
+    model, store, stride = tiny_model("gpt", context=context), random_store(num_tokens), max(1, context // 4)
+    expected = []
+    for place in range(1, num_tokens + 1):
+        start = stride * max(0, math.ceil((place - context) / stride))
+        assert start == 0 or place - start >= context - stride
+        expected.append(nats_of(model, store.ids[start : place + 1], last=1))
+    assert token_nats(model, store).tolist() == pytest.approx(expected, abs=1e-4)
+
+
+@each_family
+def test_the_tokens_of_a_text_cost_together_what_the_text_costs(name: str) -> None:
+    model, store = tiny_model(name), random_store(300)
+    options: dict[str, Any] = {"stride": max(1, CONTEXT // 4)} if name == "gpt" else {"view": "carried"}
+    assert token_nats(model, store).sum() == pytest.approx(evaluate(model, store, **options).nats.sum(), rel=1e-5)
+
+
+@each_family
+@pytest.mark.parametrize(("num_tokens", "context"), [(40, 5), (30, CONTEXT), (4, CONTEXT), (2, 1)])
+def test_a_position_costs_the_mean_over_whole_windows_that_are_each_read_from_nothing(
+    name: str, num_tokens: int, context: int
+) -> None:
+    model, store = tiny_model(name), random_store(num_tokens)
+    length = min(context, num_tokens)
+    windows = [store.ids[i : i + length + 1] for i in range(0, num_tokens - length + 1, length)]
+    expected = [np.mean([nats_of(model, window[: place + 2], last=1) for window in windows]) for place in range(length)]
+    assert nats_by_position(model, store, context=context).tolist() == pytest.approx(expected, abs=1e-4)
+
+
+def test_no_position_lies_behind_what_the_model_can_see() -> None:
+    assert nats_by_position(tiny_model("gpt"), random_store(100), context=50).shape == (CONTEXT,)
+    assert nats_by_position(tiny_model("lstm"), random_store(100), context=50).shape == (50,)
+
+
+class Places:
+    """Each token costs its own id, so that it can be seen which were read."""
+
+    def score(self, batch: Batch, state: State | None = None) -> tuple[torch.Tensor, State]:
+        assert state is None
+        return -batch.targets["tokens"].ids.float(), State({})
+
+
+def test_of_a_long_text_so_many_windows_are_read_from_beginning_to_end() -> None:
+    store = TokenStore(np.arange(10_001), 10_000)
+    found = nats_by_position(Places(), store, context=10, most_windows=5)  # of 1000: the first, the last, and between
+    starts = (found[0] - 1) * 5
+    assert found.tolist() == pytest.approx([found[0] + place for place in range(10)])
+    assert starts == pytest.approx(0 + 2490 + 4990 + 7490 + 9990, abs=40)
+    whole = nats_by_position(Places(), store, context=10, most_windows=1000)
+    assert whole.tolist() == pytest.approx([4996.0 + place for place in range(10)])
+
+
+class Counting(Uniform):
+    """Remembers how many tokens it was asked for at once."""
+
+    most = 0
+
+    def score(self, batch: Batch, state: State | None = None) -> tuple[torch.Tensor, State]:
+        self.most = max(self.most, batch.targets["tokens"].ids.numel())
+        return super().score(batch, state)
+
+
+def test_positions_are_read_in_batches_no_larger_than_those_of_a_score() -> None:
+    """With 8000 byte pairs the logits of 256 windows of 512 tokens are 4 GB."""
+    scoring, by_position, store = Counting(), Counting(), random_store(512 * 256)
+    evaluate(scoring, store, view="disjoint", context=512)
+    nats_by_position(by_position, store, context=512)
+    assert 0 < by_position.most <= scoring.most
+
+
 @pytest.mark.parametrize("training", [True, False])
 def test_evaluating_leaves_the_model_in_the_mode_it_was_in(training: bool) -> None:
     model, store = tiny_model("gpt", dropout=0.5), random_store(40)
     expected = evaluate(model.eval(), store).nats
     model.train(training)
     assert np.array_equal(evaluate(model, store).nats, expected)  # no dropout while scoring
+    assert np.array_equal(token_nats(model, store), token_nats(model, store))
+    assert np.array_equal(nats_by_position(model, store, context=5), nats_by_position(model, store, context=5))
     assert model.training is training
     assert all(module.training is training for module in model.modules())
 

@@ -66,6 +66,55 @@ def options(
 
 
 @app.command()
+def compare(
+    data: Annotated[
+        list[str] | None,
+        typer.Argument(help="Text files, a .csv of numbers, a folder, or a data set.", show_default="python-reference"),
+    ] = None,
+    minutes: Annotated[float | None, typer.Option(help="Budget of wall clock, all in all.", show_default="10")] = None,
+    out: Annotated[Path | None, typer.Option(help="The folder.", show_default="runs/DATA-compare")] = None,
+    models: Annotated[str | None, typer.Option(help="Families, with commas between.", show_default="all")] = None,
+    tokenizers: Annotated[
+        str | None, typer.Option(help="char, bpe or word, with commas between.", show_default="by the data")
+    ] = None,
+    task: Annotated[str | None, typer.Option(help="text, numbers or label.", show_default="by the data")] = None,
+    columns: Annotated[str | None, typer.Option(help="Numbers: columns, with commas between.")] = None,
+    valid: Annotated[str | None, typer.Option(help="A file to validate on.")] = None,
+    test: Annotated[str | None, typer.Option(help="A file to test on.")] = None,
+    split_at: Annotated[str | None, typer.Option(help="Contiguous shares in per cent.", show_default="90/5/5")] = None,
+    seeds: Annotated[int | None, typer.Option(help="Runs per family.", show_default="1; from an hour on 2")] = None,
+    seed: Annotated[int, typer.Option(help="Of the first of these.")] = 0,
+    workers: Annotated[int, typer.Option(help="Trials at once; the cores are shared between them.")] = 1,
+    max_parameters: Annotated[int | None, typer.Option(help="Recommend nothing with more.")] = None,
+    max_latency_ms: Annotated[float | None, typer.Option(help="Recommend nothing slower, per token.")] = None,
+    max_megabytes: Annotated[float | None, typer.Option(help="Recommend nothing larger on disk.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the comparison in --out.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Find the model for your data: train all families under one budget, rank them, recommend one."""
+    from .comparing import run_compare
+
+    options: dict[str, Any] = {"minutes": minutes, "seeds": seeds, "task": task, "split": split_at}
+    options |= {"models": _names(models), "tokenizers": _names(tokenizers), "columns": _names(columns)}
+    options |= {"valid": valid, "test": test, "seed": seed or None, "workers": workers if workers != 1 else None}
+    options |= {"max_parameters": max_parameters, "max_latency_ms": max_latency_ms, "max_megabytes": max_megabytes}
+    given = {name: value for name, value in options.items() if value is not None}
+    run_compare(data or [], given, out=out, should_resume=resume, as_json=as_json)
+
+
+@app.command()
+def report(folder: Annotated[Path, typer.Argument(help="The folder of a comparison.")]) -> None:
+    """Write the report of a comparison anew."""
+    from .comparing import rebuild_report
+
+    rebuild_report(folder)
+
+
+def _names(listed: str | None) -> list[str] | None:
+    return None if listed is None else [name.strip() for name in listed.split(",") if name.strip()]
+
+
+@app.command()
 def train(
     data: Annotated[
         list[str] | None,
@@ -101,7 +150,7 @@ def train(
     overrides = [*(set_ or []), *([f"training.device={device}"] if device else [])]
     budget = {"minutes": minutes, "steps": steps, "epochs": epochs, "seed": seed}
     options: dict[str, Any] = {"tokenizer": tokenizer, "valid": valid, "test": test, "split": split_at}
-    options |= {"task": task, "columns": [name.strip() for name in columns.split(",")] if columns else None}
+    options |= {"task": task, "columns": _names(columns)}
     run_training(
         data=data or [],
         model=model,

@@ -25,13 +25,13 @@ def columns(rows: list[list[str]]) -> Iterator[str]:
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     for row in rows:
         yield "  ".join(
-            cell.ljust(w) if i == 0 or not _is_number(rows[-1][i]) else cell.rjust(w)
+            cell.rjust(w) if i > 0 and any(_is_number(other[i]) for other in rows[1:]) else cell.ljust(w)
             for i, (cell, w) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
 
 
 def _is_number(cell: str) -> bool:
-    return bool(cell) and (cell[0].isdigit() or cell[0] in "-.")
+    return bool(cell) and (cell[0].isdigit() or cell[0] in "-−.<")
 
 
 def score_table(scores: dict[str, Score]) -> Iterator[str]:

@@ -1,0 +1,105 @@
+"""seqwise compare on texts of all sizes: which family wins, what was expected, and where the time went.
+
+    python -m benchmarks.comparing names prose code        # the cases to run; all without
+    python -m benchmarks.comparing shakespeare             # 30 minutes, against ten minutes of one family (hand work)
+
+What should win is said beforehand, with the reason; the comparisons stay in --out.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.measure import say_load
+from seqwise.comparison.compare import choose_settings, run_comparison
+from seqwise.data.builtin import builtin_file
+from seqwise.data.public import find_public
+
+HAND_WORK = 1.4608 / np.log(2)  # bits per character: recipes/tinyshakespeare-10-minutes.toml (docs/lab-notebook.md)
+
+
+@dataclass(frozen=True)
+class Case:
+    minutes: float
+    expected: tuple[str, ...]
+    why: str
+    text: Callable[[], str] | None = None
+    """None where the case is a data set of the same name."""
+
+
+def names() -> str:
+    return find_public("names")["train"].read_text()[:2000]
+
+
+def prose() -> str:
+    return builtin_file("python-reference").read_text()[:100_000]
+
+
+def code() -> str:
+    return builtin_file("python-source").read_text()[:1_000_000]
+
+
+def much() -> str:
+    """100 MB: paragraphs of the language reference in random order, some of them many times, numbers changed."""
+    random = np.random.default_rng(0)
+    paragraphs = builtin_file("python-reference").read_text().split("\n\n")
+    often = 1 / np.arange(1, len(paragraphs) + 1)
+    parts, length = [], 0
+    while length < 100_000_000:
+        for place in random.choice(len(paragraphs), size=5000, p=often / often.sum()):
+            parts.append(f"{random.integers(1000)}.{random.integers(100)} {paragraphs[place]}\n\n")
+            length += len(parts[-1])
+    return "".join(parts)
+
+
+CASES = {
+    "names": Case(2, ("ngram", "hmm"), "2 kB are too little for gradients: counts with good smoothing", names),
+    "prose": Case(5, ("ngram",), "100 kB: a network has learned it by heart before it has learned the language", prose),
+    "code": Case(10, ("gpt", "lstm", "gru"), "1 MB: enough to learn from, and code looks far back", code),
+    "much": Case(20, ("ngram",), "100 MB of repetition: who has counted it knows it; networks read a part only", much),
+    "markov": Case(2, ("ngram",), "an order-2 chain: three letters are all there is to know"),
+    "hidden-markov": Case(4, ("hmm",), "hidden states: a belief is all there is to know"),
+    "shakespeare": Case(30, ("gpt", "lstm", "gru"), "1 MB of plays, and ten minutes for a finalist"),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("cases", nargs="*", default=list(CASES))
+    parser.add_argument("--out", type=Path, default=Path("runs/comparing"))
+    options = parser.parse_known_args()[0]
+    say_load()
+    for name in options.cases:
+        case = CASES[name]
+        print(f"== {name}, {case.minutes:g} minutes; expected {' or '.join(case.expected)}: {case.why}", flush=True)
+        source = "tinyshakespeare" if name == "shakespeare" else name
+        if case.text is not None:
+            options.out.mkdir(parents=True, exist_ok=True)
+            source = str(options.out / f"{name}.txt")
+            Path(source).write_text(case.text())
+        path = options.out / name
+        has_begun = (path / "settings.json").exists()
+        found = run_comparison(path, None if has_begun else choose_settings(source, minutes=case.minutes))
+        for entry in found.entries:
+            shown = f"{entry.test.value:.4f} ({entry.test.low:.4f} to {entry.test.high:.4f})" if entry.test else "-"
+            print(f"  {entry.name:14} {shown}  {entry.training_seconds:.0f} s  {entry.reason}")
+        for sentence in found.recommendation:
+            print(f"  {sentence}")
+        whole = sum(found.seconds.values())
+        useful = (found.seconds["training"] + found.seconds["scoring"]) / whole
+        print(f"  {whole:.0f} s in all, {100 * useful:.1f} % of it training and final scoring: {found.seconds}")
+        winner = found.entry(found.winner).family if found.winner else "none"
+        print(f"  {winner} wins: {'as expected' if winner in case.expected else 'NOT as expected'}")
+        if name == "shakespeare" and found.winner:
+            test = found.entry(found.winner).test
+            assert test is not None
+            print(f"  {test.value:.4f} against {HAND_WORK:.4f} by hand: {test.value / HAND_WORK - 1:+.1%} (limit +3 %)")
+
+
+if __name__ == "__main__":
+    main()

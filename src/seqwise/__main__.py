@@ -1,0 +1,5 @@
+"""python -m seqwise: the command line."""
+
+from .cli import main
+
+main()

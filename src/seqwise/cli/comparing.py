@@ -1,0 +1,138 @@
+"""seqwise compare and seqwise report: run or go on with a comparison, show how it goes, print the table."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from ..api import free_path
+from ..comparison.assemble import write_results
+from ..comparison.compare import Watch, choose_settings, run_comparison
+from ..comparison.folder import Folder
+from ..comparison.results import Comparison
+from ..comparison.table import table_rows
+from ..config import to_json
+from ..errors import ConfigError
+from . import note, say
+from .progress import LINE_SECONDS
+from .tables import columns
+from .training import ctrl_c
+
+DEFAULT_DATA = "python-reference"
+
+
+def run_compare(
+    data: list[str], options: dict[str, Any], *, out: Path | None, should_resume: bool, as_json: bool
+) -> None:
+    if should_resume:
+        if out is None:
+            raise ConfigError("--resume needs to know which comparison: add --out FOLDER.")
+        if data or options:
+            named = ", ".join([*data, *(f"--{name.replace('_', '-')}" for name in options)])
+            raise ConfigError(f"--resume goes on with the comparison's own settings; drop {named}.")
+        settings, path = None, out
+    else:
+        data = data or [DEFAULT_DATA]
+        settings, path = choose_settings(data, **options), out or free_path(data, "compare")
+    with _watching() as watch, ctrl_c() as wants_stop:
+        found = run_comparison(path, settings, watch=watch, wants_stop=wants_stop)
+    if as_json:
+        say(to_json(found.to_dict()))
+    else:
+        show(found, path)
+    if not found.is_complete:
+        note(f"stopped; everything is saved. Go on with: seqwise compare --resume --out {path}")
+        raise typer.Exit(130)
+
+
+def rebuild_report(path: Path) -> None:
+    folder = Folder(path)
+    was = folder.settings and folder.read_if_there("compare.json")
+    write_results(folder, is_complete=bool(was and was["is_complete"]))
+    say(f"{path / 'report.html'}: written")
+
+
+def show(found: Comparison, path: Path) -> None:
+    for line in columns(table_rows(found)):
+        say(line)
+    for sentence in found.recommendation:
+        say()
+        say(sentence)
+    say()
+    say(f"report: {path / 'report.html'}")
+
+
+@contextmanager
+def _watching() -> Iterator[Watch]:
+    if not sys.stderr.isatty():
+        yield _Lines()
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[detail]}"),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    with bar:
+        yield _Bars(bar)
+
+
+class _Bars:
+    """A bar for the stage, and one for each trial at work."""
+
+    def __init__(self, bar: Any):
+        self.bar, self.stage, self.trials = bar, None, dict[str, Any]()
+
+    def tell(self, sentence: str) -> None:
+        self.bar.console.print(sentence, markup=False, highlight=False)
+
+    def begin(self, what: str, trials: Sequence[str]) -> None:
+        if self.stage is not None:
+            self.bar.remove_task(self.stage)
+        self.stage = self.bar.add_task(what, total=len(trials), detail=f"{len(trials)} trials")
+
+    def progress(self, trial: str, line: dict[str, Any]) -> None:
+        if trial not in self.trials:
+            self.trials[trial] = self.bar.add_task(f"  {trial}", total=1, detail="")
+        self.bar.update(self.trials[trial], completed=line["step"], total=line["steps"], detail=_short(line))
+
+    def end(self, trial: str, sentence: str) -> None:
+        if trial in self.trials:
+            self.bar.remove_task(self.trials.pop(trial))
+        self.tell(f"{trial}: {sentence}")
+        if self.stage is not None:
+            self.bar.advance(self.stage)
+
+
+class _Lines:
+    def __init__(self) -> None:
+        self.last = time.monotonic()
+
+    def tell(self, sentence: str) -> None:
+        note(sentence)
+
+    def begin(self, what: str, trials: Sequence[str]) -> None:
+        note(f"{what}: {', '.join(trials)}")
+
+    def progress(self, trial: str, line: dict[str, Any]) -> None:
+        if time.monotonic() - self.last >= LINE_SECONDS:
+            self.last = time.monotonic()
+            note(f"{trial}: step {line['step']}/{line['steps']}, {_short(line)}")
+
+    def end(self, trial: str, sentence: str) -> None:
+        note(f"{trial}: {sentence}")
+
+
+def _short(line: dict[str, Any]) -> str:
+    return f"loss {line['loss']:.3f}, {line['tokens_per_second']:,.0f} tokens/s"

@@ -1,0 +1,186 @@
+"""From the files of a comparison's folder to its result, whole or as far as it has come."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .. import __version__
+from ..config import to_json
+from ..evaluation.segments import Metric, Segments, joined
+from .folder import Folder
+from .page import write_page
+from .plan import Settings, Trial
+from .results import Comparison, Entry, Figure, Match, Point
+from .table import write_markdown
+from .verdict import find_gaps, mark_front, mark_limits, rank, recommend
+
+LATE = "ended before its last step: the machine was slower than when its steps were timed"
+
+
+def assemble(folder: Folder, *, is_complete: bool) -> Comparison:
+    settings, trials = folder.settings, folder.trials
+    prepared = folder.read_if_there("prepared.json") or {"data": {"name": ", ".join(settings.source)}, "scored": "test"}
+    segments: dict[str, Segments] = {}
+    entries: list[Entry] = []
+    for name in dict.fromkeys(trial.entry for trial in trials):
+        seeds = [trial for trial in trials if trial.entry == name]
+        entry, found = _entry(folder, seeds, prepared.get("tokenizers", {}))
+        entries.append(mark_limits(entry, settings.limits))
+        if found is not None:
+            segments[name] = found
+    entries = mark_front(entries)
+    metric = _metric(folder, trials)
+    winner, sentences = recommend(entries, segments, metric, settings.minutes) if segments else (None, [])
+    if is_complete and not segments:
+        sentences = ["No model could be trained; the reasons are in the table."]
+    ladder, final = (rank([e for e in entries if e.stage == stage]) for stage in ("ladder", "final"))
+    held_out = prepared.get("held_out_match")
+    return Comparison(
+        data=prepared["data"],
+        task=settings.task,
+        metric=metric,
+        scored=prepared["scored"],
+        minutes=settings.minutes,
+        seeds=settings.seeds,
+        workers=settings.workers,
+        threads=settings.threads,
+        command=repeat_command(settings, folder.path),
+        seconds=_seconds(folder, trials),
+        machine=prepared.get("machine", {}),
+        limits=settings.limits.to_dict(),
+        ladder=ladder,
+        final=final,
+        gaps=find_gaps(ladder, segments),
+        winner=winner,
+        recommendation=sentences + _why_finals(folder, is_complete),
+        passage=prepared.get("passage", ""),
+        passage_values=[value for value in prepared.get("passage_values", []) if value is not None],
+        held_out_match=Match(**held_out) if held_out else None,
+        is_complete=is_complete,
+        seqwise=__version__,
+    )
+
+
+def write_results(folder: Folder, *, is_complete: bool) -> Comparison:
+    """compare.json, compare.md and report.html, each whole or as it was."""
+    found = assemble(folder, is_complete=is_complete)
+    folder.write_text("compare.json", to_json(found.to_dict()))
+    folder.write_text("compare.md", write_markdown(found))
+    folder.write_text("report.html", write_page(found))
+    return found
+
+
+def repeat_command(settings: Settings, out: Path) -> str:
+    words = ["seqwise", "compare", *settings.source, "--minutes", f"{settings.minutes:g}"]
+    words += ["--models", ",".join(settings.models), "--seeds", str(settings.seeds)]
+    words += ["--workers", str(settings.workers)] if settings.workers > 1 else []
+    words += ["--tokenizers", ",".join(settings.tokenizers)] if settings.tokenizers != ["auto"] else []
+    for option, value in (("--valid", settings.valid), ("--test", settings.test), ("--split-at", settings.split)):
+        words += [option, value] if value else []
+    words += ["--columns", ",".join(settings.columns)] if settings.columns else []
+    words += ["--seed", str(settings.seed)] if settings.seed else []
+    for option, limit in (
+        ("--max-parameters", settings.limits.parameters),
+        ("--max-latency-ms", settings.limits.latency_ms),
+        ("--max-megabytes", settings.limits.megabytes),
+    ):
+        words += [option, f"{limit:g}"] if limit is not None else []
+    return shlex.join(words)
+
+
+def _entry(folder: Folder, seeds: list[Trial], kinds: dict[str, str]) -> tuple[Entry, Segments | None]:
+    """The seeds of one entry together; those that failed are named in its notes where others did not."""
+    first = seeds[0]
+    made = Entry(
+        first.entry,
+        first.family,
+        kinds.get(first.tokenizer, ""),
+        first.stage,
+        minutes=sum(trial.minutes for trial in seeds),
+    )
+    trained = {trial.name: found for trial in seeds if (found := folder.found(trial.name, "trained"))}
+    failed = {trial.name: found["reason"] for trial in seeds if (found := folder.found(trial.name, "failed"))}
+    if not trained:
+        if failed:
+            return replace(made, status="failed", reason=next(iter(failed.values()))), None
+        has_begun = any((folder.run(trial.name) / "config.toml").exists() for trial in seeds)
+        return replace(made, status="stopped" if has_begun else "waiting"), None
+    order = sorted(trained, key=lambda name: float(trained[name]["valid"]))
+    best = trained[order[0]]
+    notes = [f"{name}: {reason}" for name, reason in failed.items()]
+    if best["train_tokens"]:
+        notes.append(f"learned from the first {best['train_tokens']:,} tokens: more would not have fitted its share")
+    notes += [LATE] if any(found["is_late"] for found in trained.values()) else []
+    made = replace(
+        made,
+        status="done",
+        notes=notes,
+        runs=[f"runs/{name}" for name in order],
+        settings=best["settings"],
+        valid=float(np.mean([found["valid"] for found in trained.values()])),
+        training_seconds=sum(found["seconds"] for found in trained.values()),
+        training_tokens_per_second=best["tokens_per_second"],
+        peak_bytes=max(found.get("peak_bytes", 0) for found in trained.values()),
+        curve=[Point(**point) for point in best["curve"] if math.isfinite(point["value"])],
+    )
+    scored = {name: found for name in order if (found := folder.found(name, "scored"))}
+    if not scored:
+        return made, None
+    segments = {n: Segments.of(np.array(found["totals"]), np.array(found["counts"])) for n, found in scored.items()}
+    together = joined(list(segments.values()))
+    shown: dict[str, Any] = next(iter(scored.values()))
+    match = shown.get("memorised")
+    made = replace(
+        made,
+        test=Figure(together.value, *together.interval),
+        by_seed=[one.value for one in segments.values()],
+        more=shown["more"],
+        parameters=shown["parameters"],
+        bytes_on_disk=shown["bytes_on_disk"],
+        generation_tokens_per_second=shown.get("generation_tokens_per_second"),
+        ms_per_token=shown.get("ms_per_token"),
+        by_position=[(place, value) for place, value in shown.get("by_position", [])],
+        samples=shown.get("samples", []),
+        memorised=Match(**match) if match else None,
+        surprise=[(piece, bits) for piece, bits in shown.get("surprise", [])],
+        forecast=[(middle, low, high) for middle, low, high in shown.get("forecast", [])],
+    )
+    return made, together
+
+
+def _metric(folder: Folder, trials: list[Trial]) -> Metric:
+    for trial in trials:
+        if found := folder.found(trial.name, "scored"):
+            return Metric(**found["metric"])
+    return Metric("bits per character", "bits/char")
+
+
+def _seconds(folder: Folder, trials: list[Trial]) -> dict[str, float]:
+    """Where the wall clock went; of processes side by side each counts its share."""
+    prepared = folder.read_if_there("prepared.json") or {}
+    trained = [found for trial in trials if (found := folder.found(trial.name, "trained"))]
+    scored = [found for trial in trials if (found := folder.found(trial.name, "scored"))]
+    workers = folder.settings.workers
+    spent = {
+        "preparing": prepared.get("seconds", 0.0),
+        "training": sum(found["seconds"] for found in trained) / workers,
+        "scoring": sum(found["scoring_seconds"] for found in scored) / workers,
+        "measuring": sum(found["measuring_seconds"] for found in scored) / workers,
+    }
+    whole = (folder.read_if_there("clock.json") or {"seconds": 0.0})["seconds"]
+    return {**spent, "rest": max(0.0, whole - sum(spent.values()))}
+
+
+def _why_finals(folder: Folder, is_complete: bool) -> list[str]:
+    """Only where no finalist was trained does the reader need to know why."""
+    plan = folder.read_if_there("plan.json")
+    if not is_complete or plan is None or any(trial["stage"] == "final" for trial in plan["trials"]):
+        return []
+    why = plan["why"]
+    return [why[:1].upper() + why[1:] + "."] if why else []

@@ -1,0 +1,266 @@
+"""Runs a comparison: prepare, the ladder, the finals, the scoring; after each trial the results are written anew."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from ..errors import ConfigError, DataError, SeqwiseError
+from ..tasks import task_of
+from ..training.given import absolute
+from .assemble import write_results
+from .folder import Folder
+from .nursery import STOPPED, Ended, Job, Nursery
+from .plan import (
+    Limits,
+    Settings,
+    Standing,
+    Trial,
+    choose_models,
+    choose_seeds,
+    finals,
+    ladder,
+    training_seconds,
+)
+from .results import Comparison
+
+POLL_SECONDS = 0.3
+WRITE_SECONDS = 5.0  # between two versions of the results
+
+
+class Watch(Protocol):
+    """Who wants to know how it goes."""
+
+    def tell(self, sentence: str) -> None: ...
+    def begin(self, what: str, trials: Sequence[str]) -> None:
+        """A stage, and the trials in it."""
+        ...
+
+    def progress(self, trial: str, line: dict[str, Any]) -> None:
+        """The last line of a trial's log."""
+        ...
+
+    def end(self, trial: str, sentence: str) -> None: ...
+
+
+def choose_settings(
+    source: str | Path | Sequence[str | Path],
+    *,
+    minutes: float = 10.0,
+    models: Sequence[str] | None = None,
+    tokenizers: Sequence[str] | None = None,
+    task: str | None = None,
+    columns: Sequence[str] = (),
+    valid: str | None = None,
+    test: str | None = None,
+    split: str | None = None,
+    seeds: int | None = None,
+    seed: int = 0,
+    workers: int = 1,
+    max_parameters: int | None = None,
+    max_latency_ms: float | None = None,
+    max_megabytes: float | None = None,
+) -> Settings:
+    """What was asked for, checked, and the rest chosen."""
+    if not minutes > 0:
+        raise ConfigError(f"--minutes {minutes:g} should be above 0.")
+    for name, value in (("--seeds", seeds), ("--workers", workers), ("--max-parameters", max_parameters)):
+        if value is not None and value < 1:
+            raise ConfigError(f"{name} {value} should be at least 1.")
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if workers > cores:
+        raise ConfigError(
+            f"--workers {workers} is more than this machine's {cores} cores; trials would slow each other."
+        )
+    sources = [absolute(s) for s in ([source] if isinstance(source, str | Path) else source)]
+    chosen_task = task or task_of(sources)
+    if tokenizers and chosen_task != "text":
+        raise ConfigError(f"--tokenizers goes with text, and this is taken for {chosen_task}; drop it.")
+    return Settings(
+        source=sources,
+        minutes=minutes,
+        models=choose_models(models, chosen_task),
+        tokenizers=list(tokenizers or ["auto"]),
+        task=chosen_task,
+        columns=list(columns),
+        valid=valid and absolute(valid),
+        test=test and absolute(test),
+        split=split,
+        seeds=seeds or choose_seeds(minutes),
+        seed=seed,
+        workers=workers,
+        threads=max(1, cores // workers),
+        limits=Limits(max_parameters, max_latency_ms, max_megabytes),
+    )
+
+
+class _Silent:
+    def tell(self, sentence: str) -> None: ...
+    def begin(self, what: str, trials: Sequence[str]) -> None: ...
+    def progress(self, trial: str, line: dict[str, Any]) -> None: ...
+    def end(self, trial: str, sentence: str) -> None: ...
+
+
+def run_comparison(
+    path: Path,
+    settings: Settings | None = None,
+    *,
+    watch: Watch | None = None,
+    wants_stop: Callable[[], bool] = lambda: False,
+) -> Comparison:
+    """Begin a comparison in a folder, or go on with the one that is there (no settings). Stopped, it is incomplete."""
+    folder = Folder(path)
+    if settings is not None:
+        folder.create(settings)
+    with Nursery(path) as nursery:
+        runner = _Runner(folder, folder.settings, nursery, watch or _Silent(), wants_stop)
+        try:
+            runner.prepare()
+        except SeqwiseError:
+            if settings is not None:  # it was made just now, and there is nothing in it
+                shutil.rmtree(path)
+            raise
+        return runner.run()
+
+
+class _Runner:
+    def __init__(
+        self, folder: Folder, settings: Settings, nursery: Nursery, watch: Watch, wants_stop: Callable[[], bool]
+    ):
+        self.folder, self.settings, self.nursery, self.watch = folder, settings, nursery, watch
+        self.wants_stop = wants_stop
+        self.is_stopped = False
+        self.began = time.perf_counter()
+        self.written = 0.0
+        self.clock_before = (folder.read_if_there("clock.json") or {"seconds": 0.0})["seconds"]
+
+    def run(self) -> Comparison:
+        prepared_in = self.folder.read("prepared.json")["seconds"] if not self.is_stopped else 0.0
+        if not self.is_stopped and not self.folder.trials:
+            self.folder.save_plan(ladder(self.settings, prepared_in), "")
+        for stage in ("ladder", "final"):
+            if self.is_stopped:
+                break
+            if stage == "final" and not self._has_finals():
+                self._plan_finals(prepared_in)
+            trials = [trial for trial in self.folder.trials if trial.stage == stage]
+            if trials:
+                self._work(stage, "train", trials, done="trained")
+        if not self.is_stopped:
+            trained = [trial for trial in self.folder.trials if self.folder.found(trial.name, "trained")]
+            self._work("scoring", "score", trained, done="scored")
+        self.watch.tell("writing the report")
+        return self._write(is_complete=not self.is_stopped)
+
+    def prepare(self) -> None:
+        """Read and encode the data, unless that was done before."""
+        if (self.folder.path / "prepared.json").exists():
+            return
+        self.watch.tell("reading the data")
+        self.nursery.start(Job("prepare", "data"))
+        (ended,) = self._wait()
+        if self.is_stopped:
+            return
+        if ended.code:
+            raise DataError(ended.reason)
+        self.watch.tell(self.folder.read("prepared.json")["data"]["description"])
+
+    def _work(self, what: str, kind: str, trials: Sequence[Trial], *, done: str) -> None:
+        """A job for each trial that has not had it yet, as many at once as there are workers."""
+        todo = [trial for trial in trials if not self.folder.found(trial.name, done)]
+        for trial in todo:  # what failed before has another try
+            self.folder.forget(trial.name, "failed")
+        waiting = list(todo)
+        self.watch.begin(what, [trial.name for trial in trials])
+        while (waiting or self.nursery.running) and not self.is_stopped:
+            while waiting and len(self.nursery.running) < self.settings.workers:
+                self.nursery.start(Job(kind, waiting.pop(0).name))
+            for ended in self._wait():
+                self._take_in(ended, done)
+
+    def _wait(self) -> list[Ended]:
+        """Until a job ends; asked to stop, until all have."""
+        while True:
+            if self.wants_stop() and not self.is_stopped:
+                self.is_stopped = True
+                self.nursery.stop_all()
+            found = list(self.nursery.ended(POLL_SECONDS))
+            for job in self.nursery.running:
+                if job.kind == "train" and (line := _last_line(self.folder.run(job.name) / "log.jsonl")):
+                    self.watch.progress(job.name, line)
+            if found and not (self.is_stopped and self.nursery.running):
+                return found
+
+    def _take_in(self, ended: Ended, done: str) -> None:
+        name = ended.job.name
+        found = self.folder.found(name, done)
+        if ended.code == STOPPED:
+            self.watch.end(name, "stopped; everything is saved")
+        elif ended.code or found is None:
+            reason = ended.reason or "it ended without a result"
+            self.folder.save_found(name, "failed", {"reason": reason})
+            self.watch.end(name, f"failed: {reason}")
+        else:
+            if done == "trained":
+                self.folder.save_found(name, done, {**found, "peak_bytes": ended.peak_bytes})
+            self.watch.end(name, _told(found))
+        if time.monotonic() - self.written > WRITE_SECONDS:
+            self._write(is_complete=False)
+
+    def _has_finals(self) -> bool:
+        plan = self.folder.read("plan.json")
+        return bool(plan["why"])
+
+    def _plan_finals(self, prepared_in: float) -> None:
+        trials = self.folder.trials
+        left = training_seconds(self.settings, prepared_in) + prepared_in - self._clock()
+        chosen, why = finals(self.settings, self._standings(), share=trials[0].minutes, seconds_left=left)
+        self.folder.save_plan([*trials, *chosen], why)
+        self.watch.tell(why)
+
+    def _clock(self) -> float:
+        """Seconds that this comparison has been at work."""
+        return float(self.clock_before + time.perf_counter() - self.began)
+
+    def _standings(self) -> list[Standing]:
+        by_entry: dict[str, list[tuple[Trial, dict[str, Any]]]] = {}
+        for trial in self.folder.trials:
+            if found := self.folder.found(trial.name, "trained"):
+                by_entry.setdefault(trial.entry, []).append((trial, found))
+        return [
+            Standing(
+                name,
+                seeds[0][0].family,
+                seeds[0][0].tokenizer,
+                sum(found["valid"] for _, found in seeds) / len(seeds),
+                max(found["best_at"] for _, found in seeds),
+            )
+            for name, seeds in by_entry.items()
+        ]
+
+    def _write(self, *, is_complete: bool) -> Comparison:
+        self.written = time.monotonic()
+        self.folder.write("clock.json", {"seconds": self._clock()})
+        return write_results(self.folder, is_complete=is_complete)
+
+
+def _told(found: dict[str, Any]) -> str:
+    if "valid" in found:
+        return f"{found['valid']:.4f} on validation after {found['seconds']:.0f} s"
+    return f"{sum(found['totals']) / sum(found['counts']):.4f} {found['metric']['name']}"
+
+
+def _last_line(path: Path) -> dict[str, Any] | None:
+    """The last whole line of a log."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - 8192))
+            lines = file.read().split(b"\n")[:-1]
+            return json.loads(lines[-1]) if lines else None
+    except (OSError, ValueError):
+        return None

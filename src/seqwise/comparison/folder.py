@@ -1,0 +1,96 @@
+"""The folder of a comparison. It grows file by file, each written whole, so that it can be stopped and gone on with.
+
+runs/NAME-compare/
+  settings.json          what was asked for
+  prepared.json          what was found in the data; vocab/TOKENIZER/ beside it
+  plan.json              the trials so far, and the sentence that says why those
+  runs/TRIAL/            run folders, ready for generate, evaluate, --resume
+  found/TRIAL.*.json     what training and scoring found
+  logs/                  what a trial's process printed
+  compare.json           all of it, and compare.md, report.html: written anew after each trial
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from ..errors import CheckpointError, ConfigError
+from .plan import Settings, Trial
+
+
+class Folder:
+    def __init__(self, path: Path):
+        self.path = path
+
+    def create(self, settings: Settings) -> None:
+        if self.path.exists() and any(self.path.iterdir()):
+            raise ConfigError(
+                f"{self.path} exists and is not empty. Go on with it by --resume, or choose another --out."
+            )
+        self.write("settings.json", settings.to_dict())
+
+    @property
+    def settings(self) -> Settings:
+        if not (self.path / "settings.json").exists():
+            raise CheckpointError(f"{self.path} holds no comparison. Begin one with: seqwise compare DATA")
+        return Settings.from_dict(self.read("settings.json"))
+
+    @property
+    def trials(self) -> list[Trial]:
+        return [Trial(**one) for one in (self.read_if_there("plan.json") or {"trials": []})["trials"]]
+
+    def trial(self, name: str) -> Trial:
+        return next(trial for trial in self.trials if trial.name == name)
+
+    def save_plan(self, trials: Sequence[Trial], why: str) -> None:
+        self.write("plan.json", {"trials": [asdict(trial) for trial in trials], "why": why})
+
+    def run(self, trial: str) -> Path:
+        return self.path / "runs" / trial
+
+    def vocab(self, tokenizer: str) -> Path:
+        return self.path / "vocab" / tokenizer
+
+    def found(self, trial: str, what: str) -> dict[str, Any] | None:
+        """What a job wrote: `trained`, `scored` or `failed`."""
+        return self.read_if_there(f"found/{trial}.{what}.json")
+
+    def save_found(self, trial: str, what: str, found: dict[str, Any]) -> None:
+        self.write(f"found/{trial}.{what}.json", found)
+
+    def forget(self, trial: str, what: str) -> None:
+        (self.path / f"found/{trial}.{what}.json").unlink(missing_ok=True)
+
+    def read(self, name: str) -> dict[str, Any]:
+        found: dict[str, Any]
+        try:
+            found = json.loads((self.path / name).read_text(encoding="utf-8"))
+            return found
+        except (OSError, ValueError) as error:
+            raise CheckpointError(f"{self.path / name} cannot be read: {error}. Begin the comparison anew.") from None
+
+    def read_if_there(self, name: str) -> dict[str, Any] | None:
+        return self.read(name) if (self.path / name).exists() else None
+
+    def write(self, name: str, content: dict[str, Any]) -> None:
+        self.write_text(name, json.dumps(content))
+
+    def write_text(self, name: str, text: str) -> None:
+        """Whole or not at all."""
+        path = self.path / name
+        unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            unfinished.write_text(text, encoding="utf-8", errors="replace")
+            unfinished.replace(path)
+        except OSError as error:
+            unfinished.unlink(missing_ok=True)
+            raise CheckpointError(
+                f"cannot write {path}: {error.strerror or error}. What was found so far is kept; free some space and "
+                f"go on with: seqwise compare --resume --out {self.path}"
+            ) from None

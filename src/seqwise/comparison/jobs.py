@@ -1,0 +1,258 @@
+"""The work of one process: prepare the data, train a trial, or score it. Each writes what it found into the folder.
+
+A job is told the folder, the name of a trial, and how to ask whether it should stop; it returns whether it did.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from ..data.store import TokenStore
+from ..data.vocab import Vocab
+from ..errors import ConfigError, TrainingError
+from ..models import num_parameters
+from ..run import Run
+from ..settings import DataConfig, TokenizerConfig
+from ..tasks import Task, task_named
+from ..tasks.task import Score
+from ..training.session import prepare, resume, sizes_in_words
+from .folder import Folder
+from .measure import PASSAGE_STEPS, SAMPLE_CHARACTERS, SAMPLES, choose_passage, measure
+from .memorised import longest_match
+from .plan import Settings
+
+WantsStop = Callable[[], bool]
+SCORED_PER_MINUTE, LEAST_SCORED, MOST_SCORED = 50_000, 200_000, 2_000_000  # characters of a part
+LATEST = 1.3  # times its share of the clock: a trial that is still at work then is ended as it is
+
+
+def prepare_data(folder: Path, name: str, wants_stop: WantsStop) -> bool:
+    """Read the data, learn the vocabularies, encode all parts: once, for all trials."""
+    comparison = Folder(folder)
+    settings = comparison.settings
+    task = task_named(settings.task)
+    began = time.perf_counter()
+    data = task.open(_data_config(comparison))
+    kinds, stores = {}, {}
+    for tokenizer in settings.tokenizers:
+        vocab = task.learn_vocab(data, TokenizerConfig(kind=tokenizer), print)  # type: ignore[arg-type]
+        if vocab.tokenizer is not None:
+            kinds[tokenizer] = vocab.tokenizer.kind
+            _check_comparable(vocab.tokenizer.kind, settings.tokenizers)
+        path = comparison.vocab(tokenizer)
+        path.mkdir(parents=True, exist_ok=True)
+        vocab.save(path)
+        stores = task.stores(data, vocab)
+    scored = "test" if "test" in data.parts else "valid"
+    found: dict[str, Any] = {
+        "data": {
+            "name": data.name,
+            "description": data.description,
+            "fingerprint": data.fingerprint,
+            "parts": data.characters if settings.task == "text" else {part: len(s) for part, s in stores.items()},
+        },
+        "scored": scored,
+        "tokenizers": kinds,
+        "machine": {
+            "cores": f"{settings.workers} x {settings.threads} of {os.cpu_count()}",
+            "processor": _processor(),
+            "python": platform.python_version(),
+            "torch": torch.__version__,
+        },
+    }
+    if settings.task == "text":
+        passage = choose_passage(data, scored)
+        held_out = longest_match([passage[: SAMPLES * SAMPLE_CHARACTERS]], data.parts["train"].blocks())
+        found |= {"passage": passage, "held_out_match": asdict(held_out)}
+    if settings.task == "numbers":
+        start = data.parts[scored].start
+        found["passage_values"] = data.values[start : start + PASSAGE_STEPS, 0].tolist()
+    found["seconds"] = time.perf_counter() - began
+    comparison.write("prepared.json", found)
+    return False
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
+
+
+def _check_comparable(kind: str, asked: list[str]) -> None:
+    if kind == "word" and len(asked) > 1:
+        raise ConfigError(
+            "a model of words does not say how an unknown word is spelled, so its bits per character cannot be "
+            "compared with those of characters or byte pairs. Compare char and bpe, or word alone."
+        )
+
+
+def train_trial(folder: Path, name: str, wants_stop: WantsStop) -> bool:
+    """Train one trial, or go on with it."""
+    comparison = Folder(folder)
+    settings, trial, out = comparison.settings, comparison.trial(name), comparison.run(name)
+    torch.set_num_threads(settings.threads)
+    if (out / "config.toml").exists():
+        session = resume(out, tell=print)
+    else:
+        overrides = [f"training.threads={settings.threads}", f"training.seed={trial.seed}"]
+        if trial.family == "ngram":
+            overrides.append("model.order=0")
+        if settings.limits.parameters:
+            overrides.append(f"training.most_parameters={settings.limits.parameters}")
+        session = prepare(
+            settings.source,
+            model=trial.family,
+            out=out,
+            task=settings.task,
+            minutes=trial.minutes,
+            valid=settings.valid,
+            test=settings.test,
+            split=settings.split,
+            columns=settings.columns,
+            vocab=Vocab.load(comparison.vocab(trial.tokenizer), settings.task),
+            overrides=overrides,
+            tell=print,
+        )
+    session.most_final_tokens = MOST_SCORED // 4 if session.task.name == "text" else session.most_final_tokens
+    before = (comparison.found(name, "clock") or {"seconds": 0.0})["seconds"]
+    began = time.perf_counter()
+    is_late = False
+
+    def clock() -> float:
+        return float(before + time.perf_counter() - began)
+
+    def should_stop() -> bool:
+        nonlocal is_late
+        is_late = clock() > LATEST * 60 * trial.minutes
+        return is_late or wants_stop()
+
+    for _ in session.reports(wants_stop=should_stop, tell=print):
+        pass
+    seconds = clock()
+    if session.is_interrupted and not is_late:
+        comparison.save_found(name, "clock", {"seconds": seconds})
+        return True
+    run = session.run
+    if not (run.path / "model.safetensors").exists():
+        raise TrainingError("its time was up before it had learned anything that could be validated")
+    score = session.score
+    if score is None:  # late: what was best so far
+        score = session.task.score(
+            run.load_model(), session.stores["valid"], run.vocab, run.config.data, scored="valid"
+        )
+    log = list(run.read_log())
+    comparison.save_found(
+        name,
+        "trained",
+        {
+            "seconds": seconds,
+            "is_late": session.is_interrupted,
+            "train_tokens": run.config.training.train_tokens,
+            "valid": score.segments.value,
+            "settings": sizes_in_words(run.config),
+            "tokens_per_second": log[-1]["tokens_per_second"],
+            "best_at": _best_at(log),
+            "curve": _curve(log, session.task.loss_as_value(score)),
+        },
+    )
+    return False
+
+
+def _best_at(log: list[dict[str, Any]]) -> float:
+    """The share of the steps made after which validation was best."""
+    best = max((line["step"] for line in log if line.get("is_best")), default=log[-1]["step"])
+    return float(best / log[-1]["step"])
+
+
+def _curve(log: list[dict[str, Any]], as_value: Callable[[float], float]) -> list[dict[str, float]]:
+    validated = [line for line in log if line.get("valid") is not None]
+    return [
+        {"seconds": line["seconds"], "tokens": line["tokens"], "value": as_value(line["valid"])} for line in validated
+    ]
+
+
+def score_trial(folder: Path, name: str, wants_stop: WantsStop) -> bool:
+    """Score one trained run on the part that no choice was made by, and measure the rest."""
+    comparison = Folder(folder)
+    settings, prepared = comparison.settings, comparison.read("prepared.json")
+    torch.set_num_threads(settings.threads)
+    run, task = Run.open(comparison.run(name)), task_named(settings.task)
+    model = run.load_model()
+    data = task.open(run.config.data)
+    part = prepared["scored"]
+    began = time.perf_counter()
+    store, is_whole = _beginning(task, data, part, run.vocab, settings)
+    about = f"{part}{'' if is_whole else f'[:{store.num_chars}]'}:{data.fingerprint[:8]}"
+    score = _score(run, model, task, store, about)
+    seconds = time.perf_counter() - began
+    segments = score.segments
+    numbers = {name: value for name, value in score.to_dict().items() if isinstance(value, float)}
+    found: dict[str, Any] = {
+        "totals": segments.totals[0].tolist(),
+        "counts": segments.counts.tolist(),
+        "metric": asdict(score.metric),
+        "more": numbers,
+        "signature": score.signature,
+        "parameters": num_parameters(model),
+        "bytes_on_disk": _bytes_to_ship(run),
+        "scoring_seconds": seconds,
+    }
+    began = time.perf_counter()
+    found |= measure(run, model, data, store, settings.task, prepared.get("passage", ""))
+    found["measuring_seconds"] = time.perf_counter() - began
+    comparison.save_found(name, "scored", found)
+    return False
+
+
+def _score(run: Run, model: Any, task: Task, store: Any, about: str) -> Score:
+    return task.score(model, store, run.vocab, run.config.data, scored=about, **_view(model, task))
+
+
+def _view(model: Any, task: Task) -> dict[str, Any]:
+    """Who cannot carry a state sees at least half of its window before each token, as when it writes."""
+    return {"view": "sliding"} if task.name == "text" and model.context is not None else {}
+
+
+def _beginning(task: Task, data: Any, part: str, vocab: Vocab, settings: Settings) -> tuple[Any, bool]:
+    """What every model is scored on, and whether that is the whole part: of a long text the same characters for all."""
+    most = int(min(MOST_SCORED, max(LEAST_SCORED, settings.minutes * SCORED_PER_MINUTE)))
+    if task.name != "text" or data.characters[part] <= most:
+        return task.store(data, part, vocab), True
+    text = ""
+    for block in data.parts[part].blocks():
+        text += block[: most - len(text)]
+        if len(text) == most:
+            break
+    assert vocab.tokenizer is not None
+    return TokenStore(np.concatenate([[vocab.tokenizer.boundary], vocab.tokenizer.encode(text)]), len(text)), False
+
+
+def _bytes_to_ship(run: Run) -> int:
+    """Model, settings and vocabulary: what another machine needs to use it."""
+    files = [run.path / "model.safetensors", run.path / "config.toml", *(run.path / "vocab").iterdir()]
+    return sum(file.stat().st_size for file in files)
+
+
+def _data_config(comparison: Folder) -> DataConfig:
+    settings = comparison.settings
+    return DataConfig(
+        source=settings.source,
+        valid=settings.valid,
+        test=settings.test,
+        split=settings.split,
+        columns=settings.columns,
+    )
+
+
+JOBS = {"prepare": prepare_data, "train": train_trial, "score": score_trial}

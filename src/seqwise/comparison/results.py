@@ -1,0 +1,199 @@
+"""What a comparison found, as it stands in compare.json.
+
+An entry is one family with one tokenizer at one share of the budget. All values are lower-is-better: bits per character
+of text, minus log-likelihood per step of numbers, share of wrong answers.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from ..errors import DataError
+from ..evaluation.segments import Metric as Metric
+
+FORMAT = 1
+Stage = Literal["ladder", "final"]
+Status = Literal["waiting", "running", "stopped", "done", "failed"]
+
+
+@dataclass(frozen=True)
+class Figure:
+    value: float
+    low: float
+    """95 %, by resampling stretches of the data (and seeds, where there are several)."""
+    high: float
+
+
+@dataclass(frozen=True)
+class Point:
+    """Of a learning curve, on validation."""
+
+    seconds: float
+    tokens: int
+    value: float
+
+
+@dataclass(frozen=True)
+class Match:
+    """The longest stretch of a text that stands in the training part, word for word."""
+
+    length: int
+    """Characters."""
+    text: str
+
+
+@dataclass(frozen=True)
+class Entry:
+    name: str
+    """"gpt", "gpt-bpe", "gpt-final"."""
+    family: str
+    tokenizer: str
+    """char, word or bpe; empty where the data is not text."""
+    stage: Stage
+    minutes: float
+    """The share of the budget it was given, all seeds together; what was used is in training_seconds."""
+    status: Status = "waiting"
+    reason: str = ""
+    """Why it failed or stopped, in a sentence."""
+    notes: list[str] = field(default_factory=list)
+    """What a reader should know: over a limit, cut short, smaller than by rule."""
+    runs: list[str] = field(default_factory=list)
+    """Run folders below the comparison's own, one per seed; the best by validation first."""
+    settings: str = ""
+    """Sizes and optimiser in words."""
+    valid: float | None = None
+    """Mean over seeds."""
+    test: Figure | None = None
+    """On the part named by Comparison.scored."""
+    by_seed: list[float] = field(default_factory=list)
+    """The value of each seed on that part."""
+    more: dict[str, float] = field(default_factory=dict)
+    """Other scores by name: perplexity; mae, coverage; accuracy."""
+    parameters: int = 0
+    bytes_on_disk: int = 0
+    training_seconds: float = 0.0
+    training_tokens_per_second: float = 0.0
+    generation_tokens_per_second: float | None = None
+    """Many texts at once."""
+    ms_per_token: float | None = None
+    """One text alone; for numbers and labels, one step or one sequence."""
+    peak_bytes: int = 0
+    curve: list[Point] = field(default_factory=list)
+    by_position: list[tuple[int, float]] = field(default_factory=list)
+    """(characters that were read before, value): does it use a long context?"""
+    samples: list[str] = field(default_factory=list)
+    memorised: Match | None = None
+    """Longest stretch of the samples that stands in the training part."""
+    surprise: list[tuple[str, float]] = field(default_factory=list)
+    """The passage, piece by piece, with the bits each took."""
+    forecast: list[tuple[float, float, float]] = field(default_factory=list)
+    """Numbers: middle, low and high of the first column, step by step from the start of the passage on."""
+    is_on_front: bool = False
+    """No other entry is at once better, smaller and faster."""
+    over_limit: bool = False
+    """Breaks a limit that was asked for, so it is not recommended."""
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Neighbours in the ranking, tested in pairs on the same stretches."""
+
+    better: str
+    worse: str
+    gain: float
+    low: float
+    high: float
+    is_distinguishable: bool
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All of it. `ladder` is ranked, best first, those without a score last; `final` likewise."""
+
+    data: dict[str, Any]
+    """name, description, fingerprint, and parts: {"train": 1003854, ...} in characters, steps or sequences."""
+    task: str
+    metric: Metric
+    scored: str
+    """"test", or "valid" where the data has no test part."""
+    minutes: float
+    seeds: int
+    workers: int
+    threads: int
+    command: str
+    """What repeats it."""
+    seconds: dict[str, float] = field(default_factory=dict)
+    """Where the wall clock went: preparing, training, scoring, measuring, rest."""
+    machine: dict[str, str] = field(default_factory=dict)
+    limits: dict[str, float] = field(default_factory=dict)
+    ladder: list[Entry] = field(default_factory=list)
+    final: list[Entry] = field(default_factory=list)
+    gaps: list[Gap] = field(default_factory=list)
+    winner: str | None = None
+    """The name of an entry."""
+    recommendation: list[str] = field(default_factory=list)
+    """Two or three sentences."""
+    passage: str = ""
+    """Text: the stretch of the scored part that `surprise` colours."""
+    passage_values: list[float] = field(default_factory=list)
+    """Numbers: what came, first column, for `forecast` to be seen against."""
+    held_out_match: Match | None = None
+    """As `memorised`, for as much of the scored part as there are samples: what real text shares with the training."""
+    is_complete: bool = False
+    format: int = FORMAT
+    seqwise: str = ""
+
+    @property
+    def entries(self) -> list[Entry]:
+        return [*self.ladder, *self.final]
+
+    def entry(self, name: str) -> Entry:
+        return next(entry for entry in self.entries if entry.name == name)
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the recommendation and the table."""
+        from .table import write_html
+
+        return write_html(self)
+
+    @classmethod
+    def from_dict(cls, found: dict[str, Any]) -> Comparison:
+        if found.get("format") != FORMAT:
+            raise DataError(f"a comparison of format {found.get('format')} is not known here; expected {FORMAT}.")
+        made = dict(found)
+        made["metric"] = Metric(**found["metric"])
+        made["ladder"], made["final"] = ([_entry(one) for one in found[stage]] for stage in ("ladder", "final"))
+        made["gaps"] = [Gap(**gap) for gap in found["gaps"]]
+        made["held_out_match"] = _maybe(Match, found["held_out_match"])
+        return cls(**made)
+
+    @classmethod
+    def read(cls, path: Path) -> Comparison:
+        try:
+            return cls.from_dict(json.loads(path.read_text(encoding="utf-8")))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise DataError(f"{path} holds no comparison ({error}). Run: seqwise compare DATA.") from None
+
+
+def _entry(found: dict[str, Any]) -> Entry:
+    return Entry(
+        **{
+            **found,
+            "test": _maybe(Figure, found["test"]),
+            "memorised": _maybe(Match, found["memorised"]),
+            "curve": [Point(**point) for point in found["curve"]],
+            "by_position": [(place, value) for place, value in found["by_position"]],
+            "surprise": [(piece, bits) for piece, bits in found["surprise"]],
+            "forecast": [(middle, low, high) for middle, low, high in found["forecast"]],
+        }
+    )
+
+
+def _maybe(kind: Any, found: dict[str, Any] | None) -> Any:
+    return None if found is None else kind(**found)

@@ -1,0 +1,273 @@
+"""A comparison in rows and words: for the terminal, compare.md and the page."""
+
+from __future__ import annotations
+
+import math
+import re
+import shlex
+import unicodedata
+from collections.abc import Callable, Sequence
+from html import escape
+
+from .results import Comparison, Entry, Figure, Gap, Metric
+
+UNKNOWN = "—"
+MOST_MARKS = 3  # accents above one another; more are set side by side, so that they cannot climb over the lines above
+STEP_OF = {"text": "token", "numbers": "step", "label": "sequence"}
+STATUS_WORDS = {
+    "waiting": "not started yet",
+    "running": "still running",
+    "stopped": "stopped",
+    "done": "trained, not scored",
+    "failed": "failed",
+}
+
+
+def visible(text: str, *, newline: str = "↵", most: int = 2_000) -> str:
+    """Text from anywhere, so that all of it can be seen and none of it can act.
+
+    Control characters become pictures; what turns, hides or breaks text becomes its code point; an accent with nothing
+    below it gets a circle to sit on. Behind `most` characters it is cut.
+
+    >>> visible("a\\x1b[2J\\u202e!")
+    'a␛[2J⟨U+202E⟩!'
+    """
+    shown: list[str] = []
+    marks = MOST_MARKS  # upon the last character that can carry any; at the start there is none
+    for char in text[:most]:
+        category, is_joiner = unicodedata.category(char), char in "\u200c\u200d"
+        if category[0] == "M" or (is_joiner and marks < MOST_MARKS):
+            if marks == MOST_MARKS:
+                shown.append("◌")
+                marks = 0
+            shown.append(char)
+            marks += 1
+        elif char == "\n":
+            shown.append(newline)
+            marks = MOST_MARKS
+        elif category in ("Cc", "Cf", "Cs", "Zl", "Zp") or _is_no_character(ord(char)):
+            shown.append(_picture(ord(char)))
+            marks = MOST_MARKS
+        else:
+            shown.append(char)
+            marks = MOST_MARKS if char.isspace() else 0
+    return "".join(shown) + ("…" if len(text) > most else "")
+
+
+def _is_no_character(code: int) -> bool:
+    return code & 0xFFFE == 0xFFFE or 0xFDD0 <= code <= 0xFDEF
+
+
+def _picture(code: int) -> str:
+    if code < 0x20:
+        return chr(0x2400 + code)
+    return "␡" if code == 0x7F else f"⟨U+{code:04X}⟩"
+
+
+def number(value: float, digits: int) -> str:
+    """With so many digits behind the point: "1.713", "−0.250", "∞"."""
+    if math.isnan(value):
+        return "not a number"
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    text = f"{value:.{digits}f}" if abs(value) < 1e6 else f"{value:.2e}"
+    return text.lstrip("-") if float(text) == 0 else text.replace("-", "−", 1)
+
+
+def interval(figure: Figure, digits: int) -> str:
+    return f"{number(figure.low, digits)} to {number(figure.high, digits)}"
+
+
+def count(value: float) -> str:
+    """ "950", "326 k", "1.2 M"."""
+    return _scaled(value, ("", "k", "M", "B", "T"))
+
+
+def size(value: float) -> str:
+    """ "512 B", "4.8 MB"."""
+    return _scaled(value, ("B", "kB", "MB", "GB", "TB"))
+
+
+def duration(seconds: float) -> str:
+    """ "0.4 s", "312 s", "14 min", "2.5 h"."""
+    if not 0 < seconds < math.inf:
+        return UNKNOWN
+    for unit, length, most in (("s", 1, 600), ("min", 60, 7200)):
+        if seconds < most:
+            return f"{two_figures(seconds / length)} {unit}"
+    return f"{two_figures(seconds / 3600)} h"
+
+
+def milliseconds(value: float) -> str:
+    """ "0.42 ms"."""
+    return f"{two_figures(value)} ms" if 0 < value < math.inf else UNKNOWN
+
+
+def two_figures(value: float) -> str:
+    """Two that matter, or all before the point: "0.042", "4.2", "312"."""
+    if value >= 9.95:
+        return f"{value:,.0f}"
+    return f"{value:.2g}" if value >= 0.001 else "<0.001"
+
+
+def _scaled(value: float, units: Sequence[str]) -> str:
+    if not 0 < value < math.inf:
+        return UNKNOWN
+    power = 0
+    while value >= 999.5 and power < len(units) - 1:
+        value, power = value / 1000, power + 1
+    text = f"{value:.1f}" if power and value < 9.95 else f"{value:,.0f}"
+    return f"{text} {units[power]}".rstrip()
+
+
+def per_cent(share: float) -> str:
+    return f"{number(100 * share, 1)} %"
+
+
+def table_rows(comparison: Comparison, entries: Sequence[Entry] | None = None) -> list[list[str]]:
+    """The titles, then a row for each entry (all, unless some are given), in words that are safe to print.
+
+    An entry without a score shows how it stands instead of figures, and why in a last column that is only there if one
+    of the rows needs it.
+    """
+    columns, entries = columns_of(comparison), comparison.entries if entries is None else entries
+    rows = [["model", *columns]]
+    for entry in entries:
+        cells = [show(entry) for show in columns.values()]
+        if missing_score(entry):
+            cells = [STATUS_WORDS[entry.status], *[""] * (len(columns) - 1)]
+        rows.append([visible(entry.name), *cells])
+    reasons = [visible(entry.reason) if missing_score(entry) else "" for entry in entries]
+    return [[*row, why] for row, why in zip(rows, ["why", *reasons], strict=True)] if any(reasons) else rows
+
+
+def missing_score(entry: Entry) -> str:
+    """Why there is no score to show, or nothing."""
+    if entry.test is not None and entry.status != "failed":
+        return ""
+    words = STATUS_WORDS[entry.status]
+    return f"{words}: {entry.reason}" if entry.reason else words
+
+
+def columns_of(comparison: Comparison) -> dict[str, Callable[[Entry], str]]:
+    """Titles, and what stands below them for an entry with a score; columns that none of them can fill are left out."""
+    step, digits = STEP_OF.get(comparison.task, "step"), comparison.metric.digits
+
+    def value(entry: Entry) -> str:
+        figure = entry.test
+        return f"{number(figure.value, digits)} ({interval(figure, digits)})" if figure else UNKNOWN
+
+    def other(name: str, show: Callable[[float], str]) -> Callable[[Entry], str]:
+        return lambda entry: show(entry.more[name]) if name in entry.more else UNKNOWN
+
+    columns: dict[str, Callable[[Entry], str]] = {
+        "perplexity": other("perplexity", lambda found: number(found, 2)),
+        "accuracy": other("accuracy", per_cent),
+        "mean error": other("mae", lambda found: number(found, 3)),
+        "coverage": other("coverage", per_cent),
+        "parameters": lambda entry: count(entry.parameters),
+        "size": lambda entry: size(entry.bytes_on_disk),
+        "training": lambda entry: duration(entry.training_seconds),
+        f"{step}s/s": lambda entry: count(entry.generation_tokens_per_second or 0),
+        f"ms/{step}": lambda entry: milliseconds(entry.ms_per_token or 0),
+        "memory": lambda entry: size(entry.peak_bytes),
+    }
+    scored = [entry for entry in comparison.entries if not missing_score(entry)]
+    known = {title: show for title, show in columns.items() if any(show(entry) != UNKNOWN for entry in scored)}
+    return {f"{visible(comparison.metric.short)} (95 %)": value, **known}
+
+
+def no_recommendation(comparison: Comparison) -> str:
+    return "No model can be recommended." if comparison.is_complete else "No recommendation yet."
+
+
+def gap_in_words(gap: Gap, metric: Metric) -> str:
+    """Whether two neighbours can be told apart."""
+    gain, low, high = (number(value, metric.digits) for value in (gap.gain, gap.low, gap.high))
+    if gap.is_distinguishable:
+        return f"{gap.better} is better than {gap.worse} by {gain} {metric.short} ({low} to {high})."
+    return (
+        f"{gap.better} and {gap.worse} cannot be told apart: {gain} {metric.short}, but anything from {low} to {high} "
+        "fits the data."
+    )
+
+
+def share_in_words(entries: Sequence[Entry]) -> str:
+    """The time that each of them got: "2.5 minutes", "2.5 to 8 minutes", "12 seconds"."""
+    shares = [entry.minutes for entry in entries]
+    unit, length = ("minute", 1.0) if max(shares) >= 1 else ("second", 60.0)
+    ends = list(dict.fromkeys(two_figures(length * share) for share in (min(shares), max(shares))))
+    return " to ".join(ends) + f" {unit}" + ("" if ends == ["1"] else "s")
+
+
+def parts_of_time(comparison: Comparison) -> list[tuple[str, float]]:
+    """Where the time went, in the order of the work, without what took none."""
+    return [(name, seconds) for name, seconds in comparison.seconds.items() if 0 < seconds < math.inf]
+
+
+def commands_of(comparison: Comparison) -> list[str]:
+    """What to do next with the best run of each entry; in the folder of the comparison."""
+    runs = [shlex.quote(entry.runs[0]) for entry in comparison.entries if entry.runs and not missing_score(entry)]
+    verb = 'seqwise generate {} --prompt "…"' if comparison.task == "text" else "seqwise predict {}"
+    return [*map(verb.format, runs), f"seqwise evaluate {' '.join(runs)}"] if runs else []
+
+
+def write_markdown(comparison: Comparison) -> str:
+    """compare.md: the page's words and tables, for places that show no page."""
+    found, metric = comparison, comparison.metric
+    name, scored = str(found.data.get("name", "the data")), found.scored
+    lines = [f"# {_md(name)}: {len(found.ladder)} models compared", ""]
+    if not found.is_complete:
+        lines += ["**Not finished:** what follows is what is known so far.", ""]
+    lines += [_md(" ".join(found.recommendation) or no_recommendation(found)), ""]
+    tables = [("Equal shares", found.ladder), ("Finals", found.final)]
+    for title, entries in tables:
+        if entries:
+            share = f"{share_in_words(entries)} each; {metric.name} on the {scored} part, lower is better."
+            lines += [f"## {title}", "", _md(share), "", *_md_table(table_rows(found, entries)), ""]
+            lines += [f"- {_md(f'{entry.name}: {note}')}" for entry in entries for note in notes_of(entry)]
+            lines += [""] if lines[-1] else []
+    if found.gaps:
+        lines += ["## Which differences are sure", ""]
+        lines += [*(f"- {_md(gap_in_words(gap, metric))}" for gap in found.gaps), ""]
+    if parts := parts_of_time(found):
+        total = duration(sum(seconds for _, seconds in parts))
+        spent = ", ".join(f"{part} {duration(seconds)}" for part, seconds in parts)
+        lines += [
+            "## Where the minutes went",
+            "",
+            _md(f"{spent}; {total} in all, of {two_figures(found.minutes)} minutes."),
+            "",
+        ]
+    lines += ["## How to repeat it", "", f"    {visible(found.command, most=10_000)}", ""]
+    if commands := commands_of(found):
+        lines += ["Each model is a run folder; in the folder of this file:", ""]
+        lines += [*(f"    {visible(command, most=10_000)}" for command in commands), ""]
+    return "\n".join(lines)
+
+
+def write_html(comparison: Comparison) -> str:
+    """The recommendation and the table, for a notebook."""
+    titles, *rows = [[f"<bdi>{escape(cell)}</bdi>" for cell in row] for row in table_rows(comparison)]
+    head = "".join(f'<th scope="col">{cell}</th>' for cell in titles)
+    body = "".join(
+        f'<tr><th scope="row">{name}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>' for name, *cells in rows
+    )
+    sentences = visible(" ".join(comparison.recommendation) or no_recommendation(comparison))
+    return f"<p><bdi>{escape(sentences)}</bdi></p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def notes_of(entry: Entry) -> list[str]:
+    """What a reader of its row should know."""
+    stopped = [f"stopped: {entry.reason}"] if entry.status == "stopped" and entry.test and entry.reason else []
+    return [*stopped, *entry.notes]
+
+
+def _md(text: str) -> str:
+    return re.sub(r"([\\`*_{}\[\]<>|#~&])", r"\\\1", visible(text, most=10_000))
+
+
+def _md_table(rows: list[list[str]]) -> list[str]:
+    titles, *others = [[_md(cell) for cell in row] for row in rows]
+    rules = ["---", *["---:"] * (len(titles) - 1)]
+    return [f"| {' | '.join(cells)} |" for cells in (titles, rules, *others)]

@@ -1,0 +1,199 @@
+"""From what was found to an answer: ranking, sure differences, the front, the recommendation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from ..evaluation.segments import Metric, Segments, compare_segments
+from .plan import Limits
+from .results import Entry, Gap, Point
+
+NEAR = 0.15  # of the value: a smaller or faster model that costs more is no alternative
+MUCH = 2.0  # times smaller or faster
+FIT_FROM = 0.1  # share of a curve that is left out of the fit: what comes first says little of what comes last
+FIT_TO = 0.75  # share of a curve that a fit must foretell the rest from
+FIT_HOLDS = 0.015  # relative error of what it foretold
+WORTH_SAYING = 0.005  # of the value
+
+
+def rank(entries: Sequence[Entry]) -> list[Entry]:
+    """By validation, which makes the choices; entries without a score last."""
+
+    def place(entry: Entry) -> tuple[bool, bool, float]:
+        is_known = entry.valid is not None
+        is_number = entry.valid is not None and math.isfinite(entry.valid)
+        return not is_known, not is_number, entry.valid if entry.valid is not None and is_number else 0.0
+
+    return sorted(entries, key=place)
+
+
+def find_gaps(ranked: Sequence[Entry], segments: dict[str, Segments]) -> list[Gap]:
+    """Neighbours by their value on the scored part, tested in pairs."""
+    scored = sorted((e for e in ranked if e.name in segments), key=lambda entry: segments[entry.name].value)
+    gaps = []
+    for better, worse in pairwise(scored):
+        found = compare_segments(segments[better.name], segments[worse.name])
+        gaps.append(Gap(better.name, worse.name, found.gain, *found.interval, found.is_distinguishable))
+    return gaps
+
+
+def mark_front(entries: Sequence[Entry]) -> list[Entry]:
+    """No other entry is at least as good in value, size and time per token, and better in one."""
+
+    def costs(entry: Entry) -> tuple[float, float, float]:
+        assert entry.test is not None
+        return entry.test.value, float(entry.bytes_on_disk), entry.ms_per_token or 0.0
+
+    scored = [entry for entry in entries if entry.test is not None]
+
+    def is_beaten(entry: Entry) -> bool:
+        mine = costs(entry)
+        return any(costs(o) != mine and all(a <= b for a, b in zip(costs(o), mine, strict=True)) for o in scored)
+
+    return [replace(entry, is_on_front=entry.test is not None and not is_beaten(entry)) for entry in entries]
+
+
+def mark_limits(entry: Entry, limits: Limits) -> Entry:
+    broken = []
+    if limits.parameters is not None and entry.parameters > limits.parameters:
+        broken.append(f"{entry.parameters:,} parameters are more than the {limits.parameters:,} allowed")
+    if limits.megabytes is not None and entry.bytes_on_disk > limits.megabytes * 1e6:
+        broken.append(f"{entry.bytes_on_disk / 1e6:.1f} MB are more than the {limits.megabytes:g} allowed")
+    if limits.latency_ms is not None and (entry.ms_per_token or 0.0) > limits.latency_ms:
+        broken.append(f"{entry.ms_per_token:.2f} ms per token are more than the {limits.latency_ms:g} allowed")
+    return replace(entry, over_limit=bool(broken), notes=[*entry.notes, *broken]) if broken else entry
+
+
+def choose_winner(entries: Sequence[Entry]) -> Entry | None:
+    """The best by validation that keeps the limits."""
+    able = [entry for entry in entries if entry.test is not None and not entry.over_limit]
+    return rank(able)[0] if able else None
+
+
+def recommend(
+    entries: Sequence[Entry], segments: dict[str, Segments], metric: Metric, minutes: float
+) -> tuple[str | None, list[str]]:
+    """The winner, and two or three sentences on it."""
+    winner = choose_winner(entries)
+    if winner is None:
+        if any(entry.test is not None for entry in entries):
+            return None, ["No model keeps all the limits that were asked for; loosen one, or give more time."]
+        return None, ["No model could be trained; the reasons are in the table."]
+    return winner.name, [
+        _why(winner, entries, segments, metric),
+        *_trade_off(winner, entries, metric),
+        *_next_step(winner, metric, minutes),
+    ]
+
+
+def _why(winner: Entry, entries: Sequence[Entry], segments: dict[str, Segments], metric: Metric) -> str:
+    assert winner.test is not None
+    use = f"Use {winner.name}: {winner.test.value:.{metric.digits}f} {metric.name}"
+    others = [e for e in entries if e.family != winner.family and e.test is not None and not e.over_limit]
+    if not others:
+        return f"{use}, the only family that could be scored."
+    other = rank(others)[0]
+    found = compare_segments(segments[winner.name], segments[other.name])
+    low, high = (f"{edge:.{metric.digits}f}" for edge in found.interval)
+    if found.is_distinguishable and found.gain > 0:
+        how_much = f"{found.gain:.{metric.digits}f} less than {other.name}"
+        return f"{use}, {how_much}, the next family (95 %: {low} to {high} on the same stretches)."
+    if found.is_distinguishable:
+        less = f"{-found.gain:.{metric.digits}f}"
+        return f"{use}. Validation chose it; on the scored part {other.name} needs {less} less, so look at both."
+    return f"{use}. It is not distinguishable from {other.name} (difference 95 %: {low} to {high}): either will do."
+
+
+def _trade_off(winner: Entry, entries: Sequence[Entry], metric: Metric) -> list[str]:
+    """The most useful other point of the front: much smaller or faster, at a price that is named."""
+    assert winner.test is not None
+    most = winner.test.value + NEAR * abs(winner.test.value)
+    front = [e for e in entries if e.is_on_front and e.name != winner.name and not e.over_limit]
+    front = [e for e in front if e.test is not None and e.test.value <= most]
+
+    def faster(entry: Entry) -> float:
+        return (winner.ms_per_token or 0.0) / entry.ms_per_token if entry.ms_per_token else 1.0
+
+    def smaller(entry: Entry) -> float:
+        return winner.bytes_on_disk / max(1, entry.bytes_on_disk)
+
+    worthwhile = [e for e in front if max(faster(e), smaller(e)) >= MUCH]
+    if not worthwhile:
+        return ["No model that comes near it is much smaller or faster."] if len(entries) > 1 else []
+    pick = min(worthwhile, key=lambda entry: entry.test.value if entry.test else math.inf)
+    assert pick.test is not None
+    gains = [f"{faster(pick):.1f} times faster"] if faster(pick) >= MUCH else []
+    gains += [f"{smaller(pick):.1f} times smaller"] if smaller(pick) >= MUCH else []
+    price = f"{pick.test.value - winner.test.value:.{metric.digits}f} {metric.name} more"
+    return [f"Where size or speed counts, {pick.name} is {' and '.join(gains)} at {price}."]
+
+
+def _next_step(winner: Entry, metric: Metric, minutes: float) -> list[str]:
+    if len(winner.curve) < 3:
+        return []
+    best = min(range(len(winner.curve)), key=lambda place: winner.curve[place].value)
+    if best < 0.7 * (len(winner.curve) - 1):
+        return [f"{winner.name} was best before its time was up: more data would help it, more time would not."]
+    gain = expected_gain(winner.curve, times=2.0)
+    value = winner.curve[-1].value
+    if gain is None or gain < WORTH_SAYING * abs(value):
+        return []
+    more = winner.curve[-1].seconds / 60
+    shown = f"{more:.0f} more minutes" if more >= 1.5 else f"{60 * more:.0f} more seconds"
+    return [
+        f"It was still improving when it stopped: {shown} of training are worth about {gain:.2f} {metric.name} "
+        f"(from a curve fitted to its validation). Go on with: seqwise train --model {winner.family} --minutes "
+        f"{max(1, round(2 * more))}."
+    ]
+
+
+@dataclass(frozen=True)
+class PowerLaw:
+    """value = floor + scale * seconds ** -power."""
+
+    floor: float
+    scale: float
+    power: float
+
+    def at(self, seconds: float) -> float:
+        return self.floor + self.scale * seconds**-self.power
+
+
+def fit_power_law(points: Sequence[Point]) -> PowerLaw | None:
+    """Least squares; for each of many powers floor and scale are a straight line."""
+    if len(points) < 3:
+        return None
+    seconds, values = np.array([p.seconds for p in points]), np.array([p.value for p in points])
+    if (seconds <= 0).any() or not np.isfinite(values).all():
+        return None
+    best, least = None, math.inf
+    for power in np.linspace(0.05, 2.0, 40):
+        known = np.stack([np.ones_like(seconds), seconds**-power], axis=1)
+        weights = np.linalg.lstsq(known, values, rcond=None)[0]
+        error = float(((known @ weights - values) ** 2).sum())
+        if weights[1] > 0 and error < least:
+            best, least = PowerLaw(float(weights[0]), float(weights[1]), float(power)), error
+    return best
+
+
+def expected_gain(curve: Sequence[Point], *, times: float) -> float | None:
+    """How much lower the value would be after `times` the seconds; None where a fit to the beginning of the curve does
+    not foretell its end, or would have it worse than it is."""
+    usable = [p for p in curve if math.isfinite(p.value) and p.seconds > FIT_FROM * curve[-1].seconds]
+    beginning = [p for p in usable if p.seconds <= FIT_TO * curve[-1].seconds]
+    fit = fit_power_law(beginning)
+    if fit is None or len(beginning) == len(usable):
+        return None
+    last = usable[-1]
+    if abs(fit.at(last.seconds) - last.value) > FIT_HOLDS * abs(last.value):
+        return None
+    whole = fit_power_law(usable)
+    if whole is None:
+        return None
+    gain = whole.at(last.seconds) - whole.at(times * last.seconds)
+    return gain if gain > 0 else None

@@ -1,0 +1,315 @@
+"""Who is trained for how long: equal shares, never beyond the budget, and the finals for those who gain from time."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from seqwise.comparison.compare import _Runner, _Silent
+from seqwise.comparison.folder import Folder
+from seqwise.comparison.jobs import _best_at
+from seqwise.comparison.plan import (
+    RESERVE,
+    SHORTEST_SECONDS,
+    STILL_IN_REACH,
+    Limits,
+    Settings,
+    Standing,
+    Trial,
+    choose_models,
+    choose_seeds,
+    entry_name,
+    finals,
+    ladder,
+    training_seconds,
+)
+from seqwise.errors import ConfigError
+from seqwise.models import MODELS
+
+TEXT_FAMILIES = [name for name, row in MODELS.items() if "text" in row.tasks]
+budgets = st.builds(
+    lambda minutes, models, tokenizers, seeds, workers: asked(
+        minutes=minutes, models=models, tokenizers=tokenizers, seeds=seeds, workers=workers
+    ),
+    minutes=st.floats(0.05, 600),
+    models=st.lists(st.sampled_from(TEXT_FAMILIES), min_size=1, unique=True),
+    tokenizers=st.sampled_from([["auto"], ["char", "bpe"]]),
+    seeds=st.integers(1, 3),
+    workers=st.integers(1, 8),
+)
+
+
+def asked(**changes: Any) -> Settings:
+    made = Settings(source=["poems.txt"], minutes=10.0, models=["ngram", "lstm", "gpt"])
+    return replace(made, **changes)
+
+
+def wall_clock(trials: list[Trial], workers: int) -> float:
+    """Seconds, were each trial to take its whole share, and the next begun when a worker is free."""
+    free_at = [0.0] * workers
+    for trial in trials:
+        first = free_at.index(min(free_at))
+        free_at[first] += 60 * trial.minutes
+    return max(free_at)
+
+
+def standing(name: str, value: float, best_at: float = 1.0, family: str | None = None) -> Standing:
+    return Standing(name, family or name, "auto", value, best_at)
+
+
+def go_on(*standings: Standing, seconds_left: float = 600.0, **changes: Any) -> list[str]:
+    """The entries that are trained longer; the ladder had a minute each."""
+    trials, _ = finals(asked(**changes), standings, share=1.0, seconds_left=seconds_left)
+    return list(dict.fromkeys(trial.entry for trial in trials))
+
+
+# -- shares ----------------------------------------------------------------------------------------------------------
+
+
+@given(budgets, st.floats(0, 30))
+def test_every_trial_of_the_ladder_has_the_same_share(settings: Settings, prepared_in: float) -> None:
+    trials = ladder(settings, prepared_in)
+    assert len({trial.minutes for trial in trials}) == 1
+    assert trials[0].minutes * 60 >= SHORTEST_SECONDS
+    counting, others = ("ngram" in settings.models), len(set(settings.models) - {"ngram"})
+    assert len(trials) == len(settings.tokenizers) * (counting + others * settings.seeds)  # counts know no chance
+    assert {trial.stage for trial in trials} == {"ladder"}
+
+
+@given(budgets, st.floats(0, 30))
+def test_the_ladder_takes_half_of_the_time_to_train(settings: Settings, prepared_in: float) -> None:
+    trials = ladder(settings, prepared_in)
+    assume(trials[0].minutes * 60 > SHORTEST_SECONDS)
+    half = 0.5 * ((1 - RESERVE) * 60 * settings.minutes - prepared_in)
+    assert wall_clock(trials, settings.workers) == pytest.approx(half)
+
+
+def test_ten_minutes_for_three_families() -> None:
+    """92 % of them to train, half of that in three shares."""
+    assert [60 * trial.minutes for trial in ladder(asked(), prepared_in=0.0)] == pytest.approx([92.0] * 3)
+    assert [60 * trial.minutes for trial in ladder(asked(), prepared_in=12.0)] == pytest.approx([90.0] * 3)
+    assert [60 * trial.minutes for trial in ladder(asked(workers=2), prepared_in=12.0)] == pytest.approx([135.0] * 3)
+    assert [60 * trial.minutes for trial in ladder(asked(seeds=2), prepared_in=12.0)] == pytest.approx([54.0] * 5)
+
+
+def test_however_small_the_budget_each_trial_can_learn_something() -> None:
+    trials = ladder(asked(minutes=0.01), prepared_in=100.0)
+    assert [60 * trial.minutes for trial in trials] == [SHORTEST_SECONDS] * 3
+    assert training_seconds(asked(minutes=0.01), 100.0) > 0
+
+
+class InMemory(Folder):
+    """A folder without a disk."""
+
+    def __init__(self) -> None:
+        super().__init__(Path("nowhere"))
+        self.files: dict[str, dict[str, Any]] = {}
+
+    def read(self, name: str) -> dict[str, Any]:
+        return self.files[name]
+
+    def read_if_there(self, name: str) -> dict[str, Any] | None:
+        return self.files.get(name)
+
+    def write(self, name: str, content: dict[str, Any]) -> None:
+        self.files[name] = content
+
+
+def after_the_ladder(
+    settings: Settings, prepared_in: float = 0.0, *, used: float = 1.0, failed: int = 0
+) -> list[Trial]:
+    """The finals that follow where each trial took `used` of its share, and the first few `failed` at the end of it."""
+    folder, trials = InMemory(), ladder(settings, prepared_in)
+    folder.save_plan(trials, "")
+    taken = wall_clock([replace(trial, minutes=used * trial.minutes) for trial in trials], settings.workers)
+    folder.write("clock.json", {"seconds": prepared_in + taken})
+    for number, trial in enumerate(trials):
+        seconds = used * 60 * trial.minutes
+        found: dict[str, Any] = {"seconds": seconds, "valid": 2.0 + 0.01 * number, "best_at": 1.0}
+        if number < failed:
+            folder.save_found(trial.name, "clock", {"seconds": seconds})
+            folder.save_found(trial.name, "failed", {"reason": "its process was killed", "seconds": seconds})
+        else:
+            folder.save_found(trial.name, "trained", found)
+    runner = _Runner(folder, settings, None, _Silent(), lambda: False)  # type: ignore[arg-type]
+    runner._plan_finals(prepared_in)
+    return [trial for trial in folder.trials if trial.stage == "final"]
+
+
+@given(budgets, st.floats(0, 30), st.sampled_from([0.1, 0.9, 1.0]))
+def test_all_shares_together_never_exceed_the_budget(settings: Settings, prepared_in: float, used: float) -> None:
+    trials = ladder(settings, prepared_in)
+    assume(60 * trials[0].minutes > SHORTEST_SECONDS)  # below it, a budget cannot be kept
+    final = after_the_ladder(settings, prepared_in, used=used)
+    taken = [replace(trial, minutes=used * trial.minutes) for trial in trials]
+    spent = wall_clock(taken, settings.workers) + wall_clock(final, settings.workers)
+    assert prepared_in + spent <= (1 - RESERVE) * 60 * settings.minutes * (1 + 1e-9)
+
+
+def test_a_last_round_of_the_ladder_that_is_not_full_takes_its_whole_time() -> None:
+    """Three trials on two workers take two shares of the clock, not one and a half."""
+    settings = asked(minutes=10.0, workers=2, models=["rnn", "gru", "lstm"])
+    final = after_the_ladder(settings)
+    assert wall_clock(final, 2) <= 0.5 * 0.92 * 600 + 1e-6
+
+
+def test_finalists_that_run_side_by_side_have_all_the_time_that_is_left() -> None:
+    settings = asked(minutes=10.0, workers=2, models=["conv", "rnn", "gru", "lstm"])
+    final = after_the_ladder(settings)
+    assert len(final) == 2
+    assert wall_clock(final, 2) == pytest.approx(0.5 * 0.92 * 600)
+
+
+def test_the_time_of_a_trial_that_failed_is_spent_too() -> None:
+    settings = asked(minutes=10.0, models=["rnn", "gru", "lstm"])
+    final = after_the_ladder(settings, failed=1)
+    assert final
+    assert wall_clock(final, 1) <= 0.5 * 0.92 * 600 + 1e-6
+
+
+def test_what_others_did_not_need_goes_to_the_finalists() -> None:
+    settings = asked(minutes=10.0, models=["lstm"])
+    final = after_the_ladder(settings, used=0.25)
+    assert [60 * trial.minutes for trial in final] == pytest.approx([0.92 * 600 - 0.25 * 0.46 * 600])
+
+
+# -- finalists -------------------------------------------------------------------------------------------------------
+
+
+def test_the_best_two_that_still_improve_go_on_in_equal_shares() -> None:
+    standings = [standing("rnn", 2.1), standing("gpt", 2.0), standing("lstm", 2.05), standing("conv", 1.9, 0.3)]
+    trials, why = finals(asked(), standings, share=1.0, seconds_left=600.0)
+    assert [trial.entry for trial in trials] == ["gpt-final", "lstm-final"]
+    assert [60 * trial.minutes for trial in trials] == [300.0, 300.0]
+    assert why == "gpt and lstm went on: the best on validation of those still improving"
+
+
+@pytest.mark.parametrize(
+    ("value", "is_second"),
+    [(2.0, True), (2.0 * (1 + STILL_IN_REACH) - 0.001, True), (2.0 * (1 + STILL_IN_REACH) + 0.001, False)],
+)
+def test_a_second_finalist_is_in_reach_of_the_first(value: float, is_second: bool) -> None:
+    assert go_on(standing("gpt", 2.0), standing("lstm", value)) == ["gpt-final", *["lstm-final"] * is_second]
+
+
+def test_reach_is_measured_by_size_where_values_are_negative() -> None:
+    """Log-densities: -2.0 is better than -1.9 by a twentieth."""
+    assert go_on(standing("gpt", -2.0), standing("lstm", -1.9)) == ["gpt-final", "lstm-final"]
+    assert go_on(standing("gpt", -2.0), standing("lstm", -1.5)) == ["gpt-final"]
+    assert go_on(standing("gpt", 0.0), standing("lstm", 0.5)) == ["gpt-final"]
+
+
+@pytest.mark.parametrize(("best_at", "goes_on"), [(0.0, False), (0.69, False), (0.7, True), (1.0, True)])
+def test_who_was_best_long_before_the_end_does_not_go_on(best_at: float, goes_on: bool) -> None:
+    assert go_on(standing("gpt", 2.0, best_at)) == ["gpt-final"] * goes_on
+
+
+@pytest.mark.parametrize("name", [name for name, row in MODELS.items() if row.learns_by != "gradients"])
+def test_who_counts_or_iterates_does_not_go_on_even_as_the_best(name: str) -> None:
+    assert go_on(standing(name, 1.0), standing("gpt", 2.0)) == ["gpt-final"]
+    assert go_on(standing(name, 1.0)) == []
+
+
+def test_one_finalist_gets_all_where_half_would_hardly_be_longer_than_before() -> None:
+    """The ladder had 60 seconds: 180 are 1.5 times that for two of them."""
+    two = [standing("gpt", 2.0), standing("lstm", 2.0)]
+    assert go_on(*two, seconds_left=181.0) == ["gpt-final", "lstm-final"]
+    assert go_on(*two, seconds_left=179.0) == ["gpt-final"]
+    assert go_on(*two, seconds_left=359.0, seeds=2) == ["gpt-final"]  # one after the other
+    assert go_on(*two, seconds_left=181.0, seeds=2, workers=2) == ["gpt-final", "lstm-final"]
+
+
+def test_nobody_is_trained_for_a_shorter_time_than_before() -> None:
+    trials, why = finals(asked(), [standing("gpt", 2.0)], share=1.0, seconds_left=59.0)
+    assert trials == []
+    assert why == "there was no time left to train a finalist for longer than in the ladder"
+    assert go_on(standing("gpt", 2.0), seconds_left=61.0) == ["gpt-final"]
+    assert go_on(standing("gpt", 2.0), seconds_left=-5.0) == []
+
+
+def test_where_nobody_goes_on_a_sentence_says_why() -> None:
+    assert finals(asked(), [], share=1.0, seconds_left=600.0) == ([], "no family could be trained")
+    trials, why = finals(asked(), [standing("ngram", 1.0)], share=1.0, seconds_left=600.0)
+    assert trials == []
+    assert why == "no family was still improving when its share was over, so the rest of the time was not used"
+
+
+def test_a_value_that_is_not_a_number_makes_no_finalist_first() -> None:
+    assert go_on(standing("gpt", math.nan), standing("lstm", 2.0))[:1] == ["lstm-final"]
+
+
+def test_one_that_was_ended_while_it_improved_counts_as_improving() -> None:
+    """By the clock, after 60 of 100 steps, the last validation being the best."""
+    log = [{"step": step, "steps": 100, "is_best": True} for step in (20, 40, 60)]
+    assert _best_at(log) == pytest.approx(1.0)
+    assert _best_at([*log, {"step": 100, "steps": 100}]) == pytest.approx(0.6)
+
+
+def test_seeds_of_a_finalist_share_its_time() -> None:
+    trials, _ = finals(asked(seeds=2, seed=5), [standing("gpt", 2.0)], share=1.0, seconds_left=600.0)
+    assert [trial.name for trial in trials] == ["gpt-final", "gpt-final-seed-1"]
+    assert [trial.seed for trial in trials] == [5, 6]
+    assert sum(60 * trial.minutes for trial in trials) == pytest.approx(600.0)
+
+
+# -- names -----------------------------------------------------------------------------------------------------------
+
+
+@given(budgets)
+def test_no_two_trials_have_one_name(settings: Settings) -> None:
+    trials = ladder(settings, 0.0)
+    standings = [Standing(t.entry, t.family, t.tokenizer, 2.0, 1.0) for t in trials if t.name == t.entry]
+    final, _ = finals(settings, standings, share=1.0, seconds_left=6000.0)
+    names = [trial.name for trial in [*trials, *final]]
+    assert len(names) == len(set(names))
+    assert all(trial.name.startswith(trial.entry) for trial in trials)
+
+
+def test_a_tokenizer_is_named_where_there_are_several() -> None:
+    one, two = asked(), asked(tokenizers=["char", "bpe"])
+    assert entry_name(one, "gpt", "auto", "ladder") == "gpt"
+    assert entry_name(one, "gpt", "auto", "final") == "gpt-final"
+    assert entry_name(two, "gpt", "bpe", "ladder") == "gpt-bpe"
+    assert entry_name(two, "gpt", "bpe", "final") == "gpt-bpe-final"
+
+
+def test_the_seeds_of_an_entry_are_numbered_from_the_first() -> None:
+    trials = ladder(asked(models=["gpt"], seeds=3, seed=7), 0.0)
+    assert [(t.name, t.entry, t.seed) for t in trials] == [
+        ("gpt", "gpt", 7), ("gpt-seed-1", "gpt", 8), ("gpt-seed-2", "gpt", 9),
+    ]  # fmt: skip
+
+
+# -- what was asked for ----------------------------------------------------------------------------------------------
+
+
+def test_without_a_wish_all_families_of_the_task_are_compared_in_the_order_of_the_lineage() -> None:
+    for task in ("text", "numbers", "label"):
+        assert choose_models(None, task) == [name for name, row in MODELS.items() if task in row.tasks]
+    assert choose_models(["gpt", "ngram", "gpt"], "text") == ["ngram", "gpt"]
+
+
+def test_a_family_that_is_not_known_or_does_not_do_the_task_is_named() -> None:
+    with pytest.raises(ConfigError) as unknown:
+        choose_models(["ngram", "gtp"], "text")
+    assert str(unknown.value) == 'unknown family "gtp". Did you mean "gpt"?'
+    with pytest.raises(ConfigError) as unfit:
+        choose_models(["kalman", "lstm"], "text")
+    fitting = ", ".join(TEXT_FAMILIES)
+    assert str(unfit.value) == f"kalman does not do the task text. Families that do: {fitting}."
+
+
+def test_long_budgets_train_several_seeds() -> None:
+    assert [choose_seeds(minutes) for minutes in (0.1, 59, 60, 179, 180, 6000)] == [1, 1, 2, 2, 3, 3]
+
+
+def test_settings_are_the_same_when_read_back() -> None:
+    settings = asked(limits=Limits(parameters=1000, megabytes=0.5), columns=["a"], valid="v.txt", seeds=2)
+    assert Settings.from_dict(settings.to_dict()) == settings
+    assert settings.limits.to_dict() == {"parameters": 1000, "megabytes": 0.5}
