@@ -233,6 +233,13 @@ def test_nobody_is_trained_for_a_shorter_time_than_before() -> None:
     assert go_on(standing("gpt", 2.0), seconds_left=-5.0) == []
 
 
+@pytest.mark.parametrize("seconds_left", [-10.0, 0.0, SHORTEST_SECONDS - 0.1])
+def test_the_least_time_for_a_trial_makes_no_finalist_when_there_is_no_time_left(seconds_left: float) -> None:
+    """Of a small budget, the shares of the ladder were the least too."""
+    share = SHORTEST_SECONDS / 60
+    assert finals(asked(), [standing("gpt", 2.0)], share=share, seconds_left=seconds_left)[0] == []
+
+
 def test_where_nobody_goes_on_a_sentence_says_why() -> None:
     assert finals(asked(), [], share=1.0, seconds_left=600.0) == ([], "no family could be trained")
     trials, why = finals(asked(), [standing("ngram", 1.0)], share=1.0, seconds_left=600.0)

@@ -17,7 +17,6 @@ import select
 import signal
 import subprocess
 import sys
-import time
 import traceback
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -62,6 +61,7 @@ class Nursery:
     def __init__(self, folder: Path):
         self.folder = folder
         self.running: set[Job] = set()
+        self._pending = b""
         (folder / LOGS).mkdir(parents=True, exist_ok=True)
         # in a session of its own: Ctrl-C reaches the parent alone, which then asks
         self._process = subprocess.Popen(
@@ -82,18 +82,19 @@ class Nursery:
     def ended(self, timeout: float = 0.5) -> Iterator[Ended]:
         """Jobs that have ended since it was last asked; waits for the first of them for `timeout` seconds."""
         assert self._process.stdout is not None
-        while self.running and select.select([self._process.stdout], [], [], timeout)[0]:
-            line = self._process.stdout.readline()
-            if not line:  # the nursery itself is gone
-                for job in list(self.running):
-                    self.running.discard(job)
-                    yield Ended(job, -signal.SIGKILL, 0, "the process that starts trials was killed")
-                return
-            found = json.loads(line)
-            job = Job(**found["job"])
-            self.running.discard(job)
-            yield Ended(job, found["code"], found["peak_bytes"], self._reason(job, found["code"]))
-            timeout = 0.0
+        is_open = True
+        if select.select([self._process.stdout], [], [], timeout)[0]:
+            read = os.read(self._process.stdout.fileno(), 65536)  # all there is: what a buffer held back, select missed
+            is_open = bool(read)
+            *lines, self._pending = (self._pending + read).split(b"\n")
+            for found in map(json.loads, lines):
+                job = Job(**found["job"])
+                self.running.discard(job)
+                yield Ended(job, found["code"], found["peak_bytes"], self._reason(job, found["code"]))
+        if not is_open:  # the nursery itself is gone
+            for job in list(self.running):
+                self.running.discard(job)
+                yield Ended(job, -signal.SIGKILL, 0, "the process that starts trials was killed")
 
     def __enter__(self) -> Nursery:
         return self
@@ -164,7 +165,6 @@ def _ask_to_stop(children: dict[int, Job]) -> None:
     for pid in children:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGTERM)
-    deadline = time.monotonic() + PATIENCE_SECONDS
 
     def insist(signum: int, frame: Any) -> None:
         for pid in children:
@@ -173,37 +173,47 @@ def _ask_to_stop(children: dict[int, Job]) -> None:
 
     if children:
         signal.signal(signal.SIGALRM, insist)
-        signal.alarm(max(1, int(deadline - time.monotonic())))
+        signal.setitimer(signal.ITIMER_REAL, PATIENCE_SECONDS)
 
 
 def _fork(folder: Path, job: Job, work: Any) -> int:
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # until the child can hear it
     child = os.fork()
     if child:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
         return child
     code = 1
     try:
+        asked: list[int] = []
+        signal.signal(signal.SIGTERM, lambda signum, frame: asked.append(signum))
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
         nothing = os.open(os.devnull, os.O_RDONLY)
         log = os.open(folder / job.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(nothing, 0)
         os.dup2(log, 1)
         os.dup2(log, 2)
-        asked: list[int] = []
-        signal.signal(signal.SIGTERM, lambda signum, frame: asked.append(signum))
         code = STOPPED if work(folder, job.name, lambda: bool(asked)) else 0
     except SeqwiseError as error:
-        os.write(2, f"error: {error}\n".encode("utf-8", "replace"))
-        code = 2
-    except MemoryError:
-        os.write(2, b"error: memory ran out\n")
-        code = 2
+        code = _tell(f"error: {error}")
     except OSError as error:
-        os.write(2, f"error: {error.strerror or error}: {error.filename or folder}\n".encode("utf-8", "replace"))
-        code = 2
-    except BaseException:
-        with contextlib.suppress(Exception):
-            os.write(2, traceback.format_exc().encode("utf-8", "replace"))
+        code = _tell(f"error: {error.strerror or error}: {error.filename or folder}")
+    except BaseException as error:
+        if isinstance(error, MemoryError) or "allocate memory" in str(error) or "out of memory" in str(error):
+            code = _tell("error: memory ran out")
+        else:
+            _tell(traceback.format_exc())
     finally:
+        with contextlib.suppress(OSError):
+            sys.stdout.flush()
         os._exit(code)
+
+
+def _tell(sentence: str) -> int:
+    """Write it behind what was printed. Returns the exit code of what is not our mistake."""
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()
+        os.write(2, sentence.encode("utf-8", "replace") + b"\n")
+    return 2
 
 
 if __name__ == "__main__":

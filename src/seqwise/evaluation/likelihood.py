@@ -32,6 +32,7 @@ from .segments import RESAMPLES, Metric, Segments, bootstrap_interval
 
 View = Literal["disjoint", "sliding", "carried"]
 CHUNK = 256  # tokens read at once where the state is carried
+WINDOWS = 64  # read at once
 TRACKS = 16  # stretches of text that are read side by side where the state is carried
 MOST_STRETCHES = 400  # of the text, to resample
 SHORTEST_STRETCH = 100  # characters
@@ -119,7 +120,7 @@ def evaluate(
     view: View | None = None,
     context: int | None = None,
     stride: int | None = None,
-    batch_size: int = 64,
+    batch_size: int = WINDOWS,
     about: str = "",
 ) -> Score:
     """Score every token of a store. Without a view: carried where the family carries its state, else disjoint windows.
@@ -179,9 +180,12 @@ def nats_by_position(model: Scores, store: TokenStore, *, context: int, most_win
     context = min(context, getattr(model, "context", None) or context, store.num_tokens)
     whole = store.num_tokens // context  # windows
     starts = context * np.unique(np.linspace(0, whole - 1, min(whole, most_windows)).astype(int))
-    batch = store.batch(starts[:, None] + np.arange(context + 1)).to(device_of(model))
+    total, device = np.zeros(context), device_of(model)
     with evaluating(model):
-        return -model.score(batch)[0].double().mean(dim=0).cpu().numpy()
+        for some in np.array_split(starts, -(-len(starts) // WINDOWS)):
+            batch = store.batch(some[:, None] + np.arange(context + 1)).to(device)
+            total -= model.score(batch)[0].double().sum(dim=0).cpu().numpy()
+    return total / len(starts)
 
 
 def num_stretches(num_chars: int) -> int:

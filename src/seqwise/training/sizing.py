@@ -98,9 +98,9 @@ def _for_labels(model_name: str, facts: Facts) -> tuple[dict[str, Any], dict[str
 
 def narrowed(model: dict[str, Any]) -> dict[str, Any] | None:
     """The settings of a network about a quarter narrower; None where it cannot get narrower."""
-    heads = model.get("num_heads", 1)
-    width = int(0.75 * model["model_dim"]) // heads * heads
-    if width < max(8, 2 * heads):
+    unit = 2 * model.get("num_heads", 0) or 1  # rotary positions turn pairs of a head's numbers
+    width = int(0.75 * model["model_dim"]) // unit * unit
+    if width < max(8, unit):
         return None
     narrower = {**model, "model_dim": width}
     for name in ("embed_dim", "feed_forward_dim"):
