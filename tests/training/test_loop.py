@@ -186,6 +186,27 @@ def test_training_stops_when_patience_is_over() -> None:
     assert list(train(tiny_model("gpt"), batches_for("gpt"), config, resume=saved[-1])) == []
 
 
+def test_steps_that_are_planned_anew_end_the_training_and_the_fall_of_the_rate() -> None:
+    asked: list[int] = []
+    saved: list[Checkpoint] = []
+
+    def plan(step: int, seconds: float) -> int | None:
+        asked.append(step)
+        assert seconds > 0
+        return 20 if step == 4 else None
+
+    hooks = Hooks(plan=plan, checkpoint=lambda checkpoint: saved.append(checkpoint.copy()))
+    config = quiet(steps=40, report_every=1, warmup_steps=0, checkpoint_seconds=1e9)
+    reports = list(train(tiny_model("gpt"), batches_for("gpt"), config, hooks=hooks))
+    assert asked == [4, 6, 12]  # of 40, then of 20
+    assert [report.step for report in reports] == list(range(1, 21))
+    assert [report.steps for report in reports] == [40] * 4 + [20] * 16
+    assert reports[-1].learning_rate == pytest.approx(0.01 / 20)
+    assert [checkpoint.step for checkpoint in saved] == [0, 4, 20]  # one where the plan changed, to resume from
+    again = list(train(tiny_model("gpt"), batches_for("gpt"), replace(config, steps=20), resume=saved[1]))
+    assert [report.loss for report in again] == [report.loss for report in reports[4:]]
+
+
 def test_a_plateau_lowers_the_rate() -> None:
     hooks = Hooks(validate=scripted([3.0, 3.0, 2.0, 2.5, 2.5]))
     config = quiet(steps=5, evaluate_every=1, schedule="plateau", warmup_steps=0, plateau_factor=0.5)

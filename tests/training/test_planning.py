@@ -32,6 +32,7 @@ from seqwise.training.planning import (
     choose_order,
     plan_iterations,
     plan_steps,
+    planned_anew,
 )
 from seqwise.training.session import prepare, resume
 from seqwise.training.sizing import narrowed, suggest
@@ -47,6 +48,44 @@ def text(tmp_path: Path) -> Path:
     path = tmp_path / "cats.txt"
     path.write_text(TEXT)
     return path
+
+
+# -- steps that take longer than was thought -------------------------------------------------------------------------
+
+
+def test_a_machine_that_got_slower_makes_fewer_steps_and_one_that_got_faster_more() -> None:
+    config = TrainingConfig(minutes=1.0, steps=1000)  # 54 s to train in
+    assert planned_anew(100, 5.4, config, steps_per_epoch=100) is None
+    assert planned_anew(100, 6.2, config, steps_per_epoch=100) is None  # 870: near enough
+    assert planned_anew(100, 10.8, config, steps_per_epoch=100) == 500
+    assert planned_anew(100, 2.7, config, steps_per_epoch=100) == 2000
+    assert planned_anew(100, 200.0, config, steps_per_epoch=100) == 101  # time is up: one more, to end with
+
+
+def test_a_faster_machine_does_not_read_a_short_text_more_often() -> None:
+    config = TrainingConfig(minutes=1.0, steps=600)
+    assert planned_anew(60, 0.6, config, steps_per_epoch=10) is None  # 60 passes
+    assert planned_anew(60, 0.6, config, steps_per_epoch=20) == 1200
+
+
+def test_what_was_planned_anew_is_a_setting_of_the_run(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[int] = []
+
+    def anew(step: int, seconds: float, config: TrainingConfig, steps_per_epoch: int) -> int | None:
+        calls.append(step)
+        return step + 7 if len(calls) == 1 else None
+
+    monkeypatch.setattr("seqwise.training.session.planned_anew", anew)
+    told: list[str] = []
+    overrides = [*SMALL, "model.model_dim=8"]
+    session = prepare(text, model="rnn", out=tmp_path / "run", minutes=0.05, overrides=overrides)
+    reports = list(session.reports(tell=told.append))
+    assert reports[-1].step == reports[-1].steps == calls[0] + 7
+    assert Run.open(tmp_path / "run").config.training.steps == calls[0] + 7
+    assert any("instead of" in sentence for sentence in told)
+    assert not session.is_interrupted
 
 
 # -- steps of a gradient family --------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -58,6 +58,8 @@ class Hooks:
     """Called when validation improved."""
     checkpoint: Callable[[Checkpoint], None] | None = None
     """Called every `checkpoint_seconds`, and when training ends or is asked to."""
+    plan: Callable[[int, float], int | None] | None = None
+    """Asked now and then, told the steps made and the seconds they took: how many should there be? None: as planned."""
     wants_stop: Callable[[], bool] = lambda: False
     """Asked after each step; then a checkpoint is the last thing that happens."""
 
@@ -125,6 +127,9 @@ def train(
         if valid is not None or sample is not None or is_last or step % report_every == 0 or event:
             yield trainer.report(config.learning_rate * share, valid=valid, is_best=is_best, sample=sample, event=event)
         is_due = time.monotonic() - last_checkpoint >= config.checkpoint_seconds
+        if hooks.plan and step in planning_steps(config) and (steps := hooks.plan(step, progress.seconds)):
+            config = trainer.config = replace(config, steps=steps)
+            evaluate_at, sample_at, is_due = evaluation_steps(config), sample_steps(config), True
         is_over = is_last or progress.is_stopped or hooks.wants_stop()
         if hooks.checkpoint and (is_due or is_over):
             hooks.checkpoint(trainer.checkpoint())
@@ -288,6 +293,11 @@ def _judge(valid: float | None, progress: Progress, config: TrainingConfig) -> t
             f"validation did not improve: the learning rate is now {config.learning_rate * progress.plateau_share:.2g}",
         )
     return False, None
+
+
+def planning_steps(config: TrainingConfig) -> set[int]:
+    """When to look whether the steps still fit the time."""
+    return {round(share * config.steps) for share in (0.1, 0.3, 0.6)}
 
 
 def evaluation_steps(config: TrainingConfig) -> set[int]:

@@ -22,6 +22,7 @@ from .timing import can_compile, choose_compile, seconds_per_step
 TRAINING_SHARE = 0.9  # of a budget in minutes; the rest is validation, samples and checkpoints
 VALIDATION_SHARE = 0.006  # of a budget, for each of about ten validations
 LONG_ENOUGH_TO_COMPILE = 600  # seconds of budget
+AS_PLANNED = 0.15  # of the steps: a machine is never quite even
 MOST_PASSES, LEAST_STEPS = 60, 500  # over a short text: more would only be learned by heart
 FEWEST_ITERATIONS = 20  # of EM; where they do not fit, it learns from a part of the text
 LONGEST_ORDER = 12
@@ -52,6 +53,14 @@ def plan_steps(model: Any, batches: BatchSource, config: TrainingConfig, num_val
     else:
         tell(f"{steps:,} steps of {per_batch:,} fit {seconds / 60:g} minutes ({passes})")
     return changes
+
+
+def planned_anew(step: int, seconds: float, config: TrainingConfig, steps_per_epoch: int) -> int | None:
+    """Steps in all, where those made so far took much more or less time than was thought; None where they did not."""
+    assert config.minutes is not None
+    fitting = round(TRAINING_SHARE * config.minutes * 60 * step / max(1e-9, seconds))
+    steps = min(max(fitting, step + 1), max(LEAST_STEPS, MOST_PASSES * steps_per_epoch))
+    return steps if abs(steps - config.steps) > AS_PLANNED * config.steps and steps > step else None
 
 
 def plan_iterations(

@@ -29,7 +29,7 @@ from .counting import count
 from .em import expect_and_maximise
 from .given import BUDGETS, absolute, check_given, check_same, given_settings
 from .loop import Hooks, train
-from .planning import choose_order, plan_iterations, plan_steps
+from .planning import choose_order, plan_iterations, plan_steps, planned_anew
 from .report import Report
 from .sizing import DEFAULT_MINUTES, narrowed, suggest
 from .timing import compiled_loss
@@ -87,6 +87,9 @@ class Session:
             config = self.run.config.training
             batches = self.task.batches(self.stores["train"], model, config)
             objective = compiled_loss(model) if config.compile == "always" else None
+            if config.minutes is not None:
+                per_epoch = batches.steps_per_epoch
+                hooks = replace(hooks, plan=lambda step, seconds: self._plan_anew(step, seconds, per_epoch, tell))
             reports = train(model, batches, config, objective=objective, hooks=hooks, resume=self.resume_from)
         last = None
         for last in reports:
@@ -144,6 +147,14 @@ class Session:
             changes = plan_steps(model, batches, config, len(self.stores["valid"]), tell)
         self.run.save_config(self.run.with_training(**changes))
 
+    def _plan_anew(self, step: int, seconds: float, steps_per_epoch: int, tell: Tell) -> int | None:
+        config = self.run.config.training
+        steps = planned_anew(step, seconds, config, steps_per_epoch)
+        if steps is not None:
+            self.run.save_config(self.run.with_training(steps=steps))
+            tell(f"a step takes {seconds / step:.3f} s now: {steps:,} steps fit, instead of {config.steps:,}")
+        return steps
+
     def _hooks(self, model: Any, wants_stop: Callable[[], bool]) -> Hooks:
         run, task = self.run, self.task
 
@@ -157,7 +168,7 @@ class Session:
             self._progress = {**saved.progress, "log_length": run.log_length()}
             run.save_checkpoint(replace(saved, progress=self._progress))
 
-        return Hooks(validate, sample, lambda: run.save_model(model), checkpoint, wants_stop)
+        return Hooks(validate, sample, lambda: run.save_model(model), checkpoint, wants_stop=wants_stop)
 
 
 def prepare(
