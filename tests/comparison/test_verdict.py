@@ -56,7 +56,7 @@ def scores_of(entries: Sequence[Entry], noise: float = 0.0) -> dict[str, Segment
 
 
 def verdict(*entries: Entry, noise: float = 0.0) -> tuple[str | None, list[str]]:
-    return recommend(mark_front(entries), scores_of(entries, noise), BITS, 10.0)
+    return recommend(mark_front(entries), scores_of(entries, noise), BITS, ["my poems.txt"])
 
 
 def curve_of(law: PowerLaw, *, num: int = 12, until: float = 120.0) -> list[Point]:

@@ -52,9 +52,7 @@ def run_compare(
 
 
 def rebuild_report(path: Path) -> None:
-    folder = Folder(path)
-    was = folder.settings and folder.read_if_there("compare.json")
-    write_results(folder, is_complete=bool(was and was["is_complete"]))
+    write_results(Folder(path))
     say(f"{path / 'report.html'}: written")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import numpy as np
 from .. import __version__
 from ..config import to_json
 from ..evaluation.segments import Metric, Segments, joined
+from ..tasks import task_of
 from .folder import Folder
 from .page import write_page
 from .plan import Settings, Trial
@@ -20,25 +22,25 @@ from .results import Comparison, Entry, Figure, Match, Point
 from .table import write_markdown
 from .verdict import find_gaps, mark_front, mark_limits, rank, recommend
 
+MOST_SENTENCES = 3
 LATE = "ended before its last step: the machine was slower than when its steps were timed"
 
 
-def assemble(folder: Folder, *, is_complete: bool) -> Comparison:
-    settings, trials = folder.settings, folder.trials
+def assemble(folder: Folder, running: Collection[str] = ()) -> Comparison:
+    """`running`: trials that are at work now."""
+    settings, trials, is_complete = folder.settings, folder.trials, folder.is_complete
     prepared = folder.read_if_there("prepared.json") or {"data": {"name": ", ".join(settings.source)}, "scored": "test"}
     segments: dict[str, Segments] = {}
     entries: list[Entry] = []
     for name in dict.fromkeys(trial.entry for trial in trials):
         seeds = [trial for trial in trials if trial.entry == name]
-        entry, found = _entry(folder, seeds, prepared.get("tokenizers", {}))
+        entry, found = _entry(folder, seeds, prepared.get("tokenizers", {}), running)
         entries.append(mark_limits(entry, settings.limits))
         if found is not None:
             segments[name] = found
     entries = mark_front(entries)
     metric = _metric(folder, trials)
-    winner, sentences = recommend(entries, segments, metric, settings.minutes) if segments else (None, [])
-    if is_complete and not segments:
-        sentences = ["No model could be trained; the reasons are in the table."]
+    winner, sentences = recommend(entries, segments, metric, settings.source) if segments or is_complete else (None, [])
     ladder, final = (rank([e for e in entries if e.stage == stage]) for stage in ("ladder", "final"))
     held_out = prepared.get("held_out_match")
     return Comparison(
@@ -58,18 +60,18 @@ def assemble(folder: Folder, *, is_complete: bool) -> Comparison:
         final=final,
         gaps=find_gaps(ladder, segments),
         winner=winner,
-        recommendation=sentences + _why_finals(folder, is_complete),
+        recommendation=[*sentences, *_why_finals(folder, is_complete)][:MOST_SENTENCES],
         passage=prepared.get("passage", ""),
-        passage_values=[value for value in prepared.get("passage_values", []) if value is not None],
+        passage_values=[value if math.isfinite(value) else None for value in prepared.get("passage_values", [])],
         held_out_match=Match(**held_out) if held_out else None,
         is_complete=is_complete,
         seqwise=__version__,
     )
 
 
-def write_results(folder: Folder, *, is_complete: bool) -> Comparison:
+def write_results(folder: Folder, running: Collection[str] = ()) -> Comparison:
     """compare.json, compare.md and report.html, each whole or as it was."""
-    found = assemble(folder, is_complete=is_complete)
+    found = assemble(folder, running)
     folder.write_text("compare.json", to_json(found.to_dict()))
     folder.write_text("compare.md", write_markdown(found))
     folder.write_text("report.html", write_page(found))
@@ -83,6 +85,7 @@ def repeat_command(settings: Settings, out: Path) -> str:
     words += ["--tokenizers", ",".join(settings.tokenizers)] if settings.tokenizers != ["auto"] else []
     for option, value in (("--valid", settings.valid), ("--test", settings.test), ("--split-at", settings.split)):
         words += [option, value] if value else []
+    words += ["--task", settings.task] if settings.task != task_of(settings.source) else []
     words += ["--columns", ",".join(settings.columns)] if settings.columns else []
     words += ["--seed", str(settings.seed)] if settings.seed else []
     for option, limit in (
@@ -90,11 +93,13 @@ def repeat_command(settings: Settings, out: Path) -> str:
         ("--max-latency-ms", settings.limits.latency_ms),
         ("--max-megabytes", settings.limits.megabytes),
     ):
-        words += [option, f"{limit:g}"] if limit is not None else []
+        words += [option, str(limit)] if limit is not None else []
     return shlex.join(words)
 
 
-def _entry(folder: Folder, seeds: list[Trial], kinds: dict[str, str]) -> tuple[Entry, Segments | None]:
+def _entry(
+    folder: Folder, seeds: list[Trial], kinds: dict[str, str], running: Collection[str]
+) -> tuple[Entry, Segments | None]:
     """The seeds of one entry together; those that failed are named in its notes where others did not."""
     first = seeds[0]
     made = Entry(
@@ -109,6 +114,8 @@ def _entry(folder: Folder, seeds: list[Trial], kinds: dict[str, str]) -> tuple[E
     if not trained:
         if failed:
             return replace(made, status="failed", reason=next(iter(failed.values()))), None
+        if any(trial.name in running for trial in seeds):
+            return replace(made, status="running"), None
         has_begun = any((folder.run(trial.name) / "config.toml").exists() for trial in seeds)
         return replace(made, status="stopped" if has_begun else "waiting"), None
     order = sorted(trained, key=lambda name: float(trained[name]["valid"]))
@@ -131,7 +138,7 @@ def _entry(folder: Folder, seeds: list[Trial], kinds: dict[str, str]) -> tuple[E
     )
     scored = {name: found for name in order if (found := folder.found(name, "scored"))}
     if not scored:
-        return made, None
+        return replace(made, status="failed", reason=next(iter(failed.values()))) if failed else made, None
     segments = {n: Segments.of(np.array(found["totals"]), np.array(found["counts"])) for n, found in scored.items()}
     together = joined(list(segments.values()))
     shown: dict[str, Any] = next(iter(scored.values()))
@@ -173,8 +180,7 @@ def _seconds(folder: Folder, trials: list[Trial]) -> dict[str, float]:
         "scoring": sum(found["scoring_seconds"] for found in scored) / workers,
         "measuring": sum(found["measuring_seconds"] for found in scored) / workers,
     }
-    whole = (folder.read_if_there("clock.json") or {"seconds": 0.0})["seconds"]
-    return {**spent, "rest": max(0.0, whole - sum(spent.values()))}
+    return {**spent, "rest": max(0.0, folder.clock - sum(spent.values()))}
 
 
 def _why_finals(folder: Folder, is_complete: bool) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 import time
@@ -10,8 +11,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from ..errors import ConfigError, DataError, SeqwiseError
-from ..tasks import task_of
+from ..errors import ConfigError, DataError, SeqwiseError, did_you_mean
+from ..tasks import task_named, task_of
+from ..text import TOKENIZERS
 from ..training.given import absolute
 from .assemble import write_results
 from .folder import Folder
@@ -67,25 +69,35 @@ def choose_settings(
     max_megabytes: float | None = None,
 ) -> Settings:
     """What was asked for, checked, and the rest chosen."""
-    if not minutes > 0:
-        raise ConfigError(f"--minutes {minutes:g} should be above 0.")
-    for name, value in (("--seeds", seeds), ("--workers", workers), ("--max-parameters", max_parameters)):
-        if value is not None and value < 1:
-            raise ConfigError(f"{name} {value} should be at least 1.")
+    for name, value, least in (
+        ("--minutes", minutes, 0.0),
+        ("--max-latency-ms", max_latency_ms, 0.0),
+        ("--max-megabytes", max_megabytes, 0.0),
+        ("--seeds", seeds, 1),
+        ("--workers", workers, 1),
+        ("--max-parameters", max_parameters, 1),
+        ("--seed", seed, 0),
+    ):
+        is_open = isinstance(least, float)  # must be above, not at it
+        if value is not None and not (math.isfinite(value) and (value > least if is_open else value >= least)):
+            raise ConfigError(f"{name} {value:g} should be {'above' if is_open else 'at least'} {least:g}.")
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if workers > cores:
         raise ConfigError(
-            f"--workers {workers} is more than this machine's {cores} cores; trials would slow each other."
+            f"--workers {workers} is more than this machine's {cores} cores; ask for fewer."
         )
     sources = [absolute(s) for s in ([source] if isinstance(source, str | Path) else source)]
-    chosen_task = task or task_of(sources)
+    chosen_task = task_named(task or task_of(sources)).name
     if tokenizers and chosen_task != "text":
         raise ConfigError(f"--tokenizers goes with text, and this is taken for {chosen_task}; drop it.")
+    for tokenizer in tokenizers or ():
+        if tokenizer not in TOKENIZERS:
+            raise ConfigError(f'unknown tokenizer "{tokenizer}". {did_you_mean(tokenizer, TOKENIZERS)}')
     return Settings(
         source=sources,
         minutes=minutes,
         models=choose_models(models, chosen_task),
-        tokenizers=list(tokenizers or ["auto"]),
+        tokenizers=list(dict.fromkeys(tokenizers or ["auto"])),
         task=chosen_task,
         columns=list(columns),
         valid=valid and absolute(valid),
@@ -117,8 +129,9 @@ def run_comparison(
     folder = Folder(path)
     if settings is not None:
         folder.create(settings)
+    chosen = folder.settings
     with Nursery(path) as nursery:
-        runner = _Runner(folder, folder.settings, nursery, watch or _Silent(), wants_stop)
+        runner = _Runner(folder, chosen, nursery, watch or _Silent(), wants_stop)
         try:
             runner.prepare()
         except SeqwiseError:
@@ -137,7 +150,7 @@ class _Runner:
         self.is_stopped = False
         self.began = time.perf_counter()
         self.written = 0.0
-        self.clock_before = (folder.read_if_there("clock.json") or {"seconds": 0.0})["seconds"]
+        self.clock_before = folder.clock
 
     def run(self) -> Comparison:
         prepared_in = self.folder.read("prepared.json")["seconds"] if not self.is_stopped else 0.0
@@ -158,11 +171,10 @@ class _Runner:
         return self._write(is_complete=not self.is_stopped)
 
     def prepare(self) -> None:
-        """Read and encode the data, unless that was done before."""
-        if (self.folder.path / "prepared.json").exists():
-            return
+        """Read and encode the data; where that was done before, see that it is the same."""
         self.watch.tell("reading the data")
-        self.nursery.start(Job("prepare", "data"))
+        is_begun = (self.folder.path / "prepared.json").exists()
+        self.nursery.start(Job("check" if is_begun else "prepare", "data"))
         (ended,) = self._wait()
         if self.is_stopped:
             return
@@ -185,11 +197,12 @@ class _Runner:
 
     def _wait(self) -> list[Ended]:
         """Until a job ends; asked to stop, until all have."""
+        found: list[Ended] = []
         while True:
             if self.wants_stop() and not self.is_stopped:
                 self.is_stopped = True
                 self.nursery.stop_all()
-            found = list(self.nursery.ended(POLL_SECONDS))
+            found += self.nursery.ended(POLL_SECONDS)
             for job in self.nursery.running:
                 if job.kind == "train" and (line := _last_line(self.folder.run(job.name) / "log.jsonl")):
                     self.watch.progress(job.name, line)
@@ -199,7 +212,7 @@ class _Runner:
     def _take_in(self, ended: Ended, done: str) -> None:
         name = ended.job.name
         found = self.folder.found(name, done)
-        if ended.code == STOPPED:
+        if ended.code == STOPPED or (ended.code and self.is_stopped):
             self.watch.end(name, "stopped; everything is saved")
         elif ended.code or found is None:
             reason = ended.reason or "it ended without a result"
@@ -245,8 +258,8 @@ class _Runner:
 
     def _write(self, *, is_complete: bool) -> Comparison:
         self.written = time.monotonic()
-        self.folder.write("clock.json", {"seconds": self._clock()})
-        return write_results(self.folder, is_complete=is_complete)
+        self.folder.save_clock(self._clock(), is_complete=is_complete)
+        return write_results(self.folder, {job.name for job in self.nursery.running})
 
 
 def _told(found: dict[str, Any]) -> str:

@@ -4,6 +4,7 @@ runs/NAME-compare/
   settings.json          what was asked for
   prepared.json          what was found in the data; vocab/TOKENIZER/ beside it
   plan.json              the trials so far, and the sentence that says why those
+  clock.json             how long it has been at work, and whether it is done
   runs/TRIAL/            run folders, ready for generate, evaluate, --resume
   found/TRIAL.*.json     what training and scoring found
   logs/                  what a trial's process printed
@@ -28,6 +29,8 @@ class Folder:
         self.path = path
 
     def create(self, settings: Settings) -> None:
+        if self.path.exists() and not self.path.is_dir():
+            raise ConfigError(f"{self.path} is a file; choose another --out.")
         if self.path.exists() and any(self.path.iterdir()):
             raise ConfigError(
                 f"{self.path} exists and is not empty. Go on with it by --resume, or choose another --out."
@@ -38,7 +41,23 @@ class Folder:
     def settings(self) -> Settings:
         if not (self.path / "settings.json").exists():
             raise CheckpointError(f"{self.path} holds no comparison. Begin one with: seqwise compare DATA")
-        return Settings.from_dict(self.read("settings.json"))
+        try:
+            return Settings.from_dict(self.read("settings.json"))
+        except (TypeError, KeyError):
+            path = self.path / "settings.json"
+            raise CheckpointError(f"{path} is not what seqwise wrote. Begin the comparison anew.") from None
+
+    @property
+    def clock(self) -> float:
+        """Seconds that the comparison has been at work."""
+        return float((self.read_if_there("clock.json") or {"seconds": 0.0})["seconds"])
+
+    @property
+    def is_complete(self) -> bool:
+        return bool((self.read_if_there("clock.json") or {}).get("is_complete"))
+
+    def save_clock(self, seconds: float, *, is_complete: bool) -> None:
+        self.write("clock.json", {"seconds": seconds, "is_complete": is_complete})
 
     @property
     def trials(self) -> list[Trial]:

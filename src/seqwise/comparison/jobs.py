@@ -18,9 +18,10 @@ import torch
 
 from ..data.store import TokenStore
 from ..data.vocab import Vocab
-from ..errors import ConfigError, TrainingError
-from ..models import num_parameters
-from ..run import Run
+from ..errors import CheckpointError, ConfigError, TrainingError
+from ..models import family, num_parameters
+from ..models.contract import Interface
+from ..run import Run, load_weights
 from ..settings import DataConfig, TokenizerConfig
 from ..tasks import Task, task_named
 from ..tasks.task import Score
@@ -32,7 +33,7 @@ from .plan import Settings
 
 WantsStop = Callable[[], bool]
 SCORED_PER_MINUTE, LEAST_SCORED, MOST_SCORED = 50_000, 200_000, 2_000_000  # characters of a part
-LATEST = 1.3  # times its share of the clock: a trial that is still at work then is ended as it is
+LATEST, SLACK_SECONDS = 1.3, 3.0  # times its share of the clock, and more: who is still at work then is ended as it is
 
 
 def prepare_data(folder: Path, name: str, wants_stop: WantsStop) -> bool:
@@ -58,7 +59,7 @@ def prepare_data(folder: Path, name: str, wants_stop: WantsStop) -> bool:
             "name": data.name,
             "description": data.description,
             "fingerprint": data.fingerprint,
-            "parts": data.characters if settings.task == "text" else {part: len(s) for part, s in stores.items()},
+            "parts": _sizes(data, stores, settings.task),
         },
         "scored": scored,
         "tokenizers": kinds,
@@ -87,6 +88,28 @@ def _processor() -> str:
     except OSError:
         return platform.processor()
     return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
+
+
+def _sizes(data: Any, stores: dict[str, Any], task: str) -> dict[str, int]:
+    """Of the parts: characters, steps or sequences."""
+    if task == "text":
+        return dict(data.characters)
+    if task == "numbers":
+        return {part: rows.stop - rows.start for part, rows in data.parts.items()}
+    return {part: len(store) for part, store in stores.items()}
+
+
+def check_data(folder: Path, name: str, wants_stop: WantsStop) -> bool:
+    """Before a comparison goes on: is the data still what it was?"""
+    comparison = Folder(folder)
+    settings, was = comparison.settings, comparison.read("prepared.json")["data"]["fingerprint"]
+    fingerprint = task_named(settings.task).open(_data_config(comparison)).fingerprint
+    if fingerprint != was:
+        raise CheckpointError(
+            f"{', '.join(settings.source)} has changed since the comparison began (sha256 {fingerprint[:12]}…, was "
+            f"{was[:12]}…). Restore it, or begin another comparison."
+        )
+    return False
 
 
 def _check_comparable(kind: str, asked: list[str]) -> None:
@@ -134,7 +157,7 @@ def train_trial(folder: Path, name: str, wants_stop: WantsStop) -> bool:
 
     def should_stop() -> bool:
         nonlocal is_late
-        is_late = clock() > LATEST * 60 * trial.minutes
+        is_late = clock() > LATEST * 60 * trial.minutes + SLACK_SECONDS
         return is_late or wants_stop()
 
     for _ in session.reports(wants_stop=should_stop, tell=print):
@@ -145,7 +168,7 @@ def train_trial(folder: Path, name: str, wants_stop: WantsStop) -> bool:
         return True
     run = session.run
     if not (run.path / "model.safetensors").exists():
-        raise TrainingError("its time was up before it had learned anything that could be validated")
+        _keep_last(run)
     score = session.score
     if score is None:  # late: what was best so far
         score = session.task.score(
@@ -169,13 +192,25 @@ def train_trial(folder: Path, name: str, wants_stop: WantsStop) -> bool:
     return False
 
 
+def _keep_last(run: Run) -> None:
+    """Ended before it was validated for the first time: then the last weights are the best known."""
+    checkpoint, _ = run.latest_checkpoint()
+    if checkpoint is None or checkpoint.step == 0:
+        raise TrainingError("its time was up before it had made a step")
+    model = run.build_model()
+    load_weights(model, checkpoint.weights, run.path)
+    run.save_model(model)
+
+
 def _best_at(log: list[dict[str, Any]]) -> float:
     """The share of the steps made after which validation was best."""
     best = max((line["step"] for line in log if line.get("is_best")), default=log[-1]["step"])
     return float(best / log[-1]["step"])
 
 
-def _curve(log: list[dict[str, Any]], as_value: Callable[[float], float]) -> list[dict[str, float]]:
+def _curve(log: list[dict[str, Any]], as_value: Callable[[float], float] | None) -> list[dict[str, float]]:
+    if as_value is None:
+        return []
     validated = [line for line in log if line.get("valid") is not None]
     return [
         {"seconds": line["seconds"], "tokens": line["tokens"], "value": as_value(line["valid"])} for line in validated
@@ -255,4 +290,23 @@ def _data_config(comparison: Folder) -> DataConfig:
     )
 
 
-JOBS = {"prepare": prepare_data, "train": train_trial, "score": score_trial}
+def warm_up(folder: Path) -> None:
+    """Load what each trial would otherwise load at the cost of its share. Called before the first fork: nothing here
+    may start a thread."""
+    for name in Folder(folder).settings.models:
+        row = family(name)
+        if row.learns_by == "gradients":
+            weight = torch.zeros(1, requires_grad=True)
+            weight.grad = torch.zeros(1)
+            torch.optim.AdamW([weight]).step()  # imports most of torch's compiler
+        elif row.learns_by == "counting":
+            row.build(row.config(order=2), Interface(vocab_size=3)).fit(np.array([0, 1, 2, 1]))
+        else:
+            interface = Interface("numbers", num_columns=1) if "text" not in row.tasks else Interface(vocab_size=3)
+            sequences = [np.array([0, 1, 2, 1])] if interface.vocab_size else [(np.zeros((8, 1)), None)]
+            model = row.build(row.config(), interface)
+            model.initialise(sequences, 0)
+            model.em_step(sequences)
+
+
+JOBS = {"prepare": prepare_data, "check": check_data, "train": train_trial, "score": score_trial}

@@ -136,6 +136,7 @@ def serve(folder: Path) -> None:
     """Read jobs from standard input, fork a child for each, tell of those that ended."""
     from . import jobs  # loads torch, once for all children
 
+    jobs.warm_up(folder)
     children: dict[int, Job] = {}
     pending, is_open = b"", True
     while is_open or children:
@@ -177,6 +178,7 @@ def _ask_to_stop(children: dict[int, Job]) -> None:
 
 
 def _fork(folder: Path, job: Job, work: Any) -> int:
+    parent = os.getpid()
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # until the child can hear it
     child = os.fork()
     if child:
@@ -192,7 +194,8 @@ def _fork(folder: Path, job: Job, work: Any) -> int:
         os.dup2(nothing, 0)
         os.dup2(log, 1)
         os.dup2(log, 2)
-        code = STOPPED if work(folder, job.name, lambda: bool(asked)) else 0
+        # an orphan stops, too
+        code = STOPPED if work(folder, job.name, lambda: bool(asked) or os.getppid() != parent) else 0
     except SeqwiseError as error:
         code = _tell(f"error: {error}")
     except OSError as error:

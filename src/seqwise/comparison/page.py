@@ -532,8 +532,9 @@ def _json(found: object) -> str:
 
 def _forecasts(comparison: Comparison, looks: dict[str, Look]) -> Section:
     entries = [entry for entry in comparison.entries if entry.forecast]
-    came = Series("what came", list(enumerate(comparison.passage_values, start=1)), PLAIN)
-    low, high = _limits(comparison.passage_values)
+    values = [math.nan if value is None else value for value in comparison.passage_values]
+    came = Series("what came", list(enumerate(values, start=1)), PLAIN)
+    low, high = _limits(values)
     span = high - low
     middles = [step[0] for entry in entries for step in entry.forecast if low - span <= step[0] <= high + span]
     lowest, highest = _limits([low, high, *middles])

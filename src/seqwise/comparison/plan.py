@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from ..errors import ConfigError, did_you_mean
@@ -118,7 +118,9 @@ def training_seconds(settings: Settings, prepared_in: float) -> float:
 
 def ladder(settings: Settings, prepared_in: float) -> list[Trial]:
     entries = [(model, tokenizer) for model in settings.models for tokenizer in settings.tokenizers]
-    return _in_equal_shares(settings, entries, "ladder", LADDER_SHARE * training_seconds(settings, prepared_in))
+    seconds = LADDER_SHARE * training_seconds(settings, prepared_in)
+    trials = _in_equal_shares(settings, entries, "ladder", seconds)
+    return [replace(trial, minutes=max(SHORTEST_SECONDS / 60, trial.minutes)) for trial in trials]
 
 
 def finals(
@@ -136,7 +138,7 @@ def finals(
         trials = _in_equal_shares(settings, [(s.family, s.tokenizer) for s in chosen], "final", seconds_left)
         if trials[0].minutes >= WORTH_TRAINING_LONGER * share:
             break
-    if trials[0].minutes < share:
+    if trials[0].minutes < max(share, SHORTEST_SECONDS / 60):
         return [], "there was no time left to train a finalist for longer than in the ladder"
     return trials, f"{' and '.join(s.name for s in chosen)} went on: the best on validation of those still improving"
 
@@ -161,7 +163,7 @@ def _in_equal_shares(
         for seed in range(settings.seeds if MODELS[family].learns_by != "counting" else 1)  # counts know no chance
     ]
     rounds = -(-len(seeded) // settings.workers)  # trials that follow each other
-    minutes = max(SHORTEST_SECONDS, seconds / rounds) / 60
+    minutes = seconds / rounds / 60
     trials = []
     for family, tokenizer, seed in seeded:
         entry = entry_name(settings, family, tokenizer, stage)

@@ -7,6 +7,7 @@ of text, minus log-likelihood per step of numbers, share of wrong answers.
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -138,8 +139,8 @@ class Comparison:
     """Two or three sentences."""
     passage: str = ""
     """Text: the stretch of the scored part that `surprise` colours."""
-    passage_values: list[float] = field(default_factory=list)
-    """Numbers: what came, first column, for `forecast` to be seen against."""
+    passage_values: list[float | None] = field(default_factory=list)
+    """Numbers: what came, first column, for `forecast` to be seen against; None where it is missing."""
     held_out_match: Match | None = None
     """As `memorised`, for as much of the scored part as there are samples: what real text shares with the training."""
     is_complete: bool = False
@@ -177,7 +178,7 @@ class Comparison:
     def read(cls, path: Path) -> Comparison:
         try:
             return cls.from_dict(json.loads(path.read_text(encoding="utf-8")))
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise DataError(f"{path} holds no comparison ({error}). Run: seqwise compare DATA.") from None
 
 
@@ -185,7 +186,8 @@ def _entry(found: dict[str, Any]) -> Entry:
     return Entry(
         **{
             **found,
-            "test": _maybe(Figure, found["test"]),
+            "test": _maybe(Figure, found["test"] and {n: _number(v) for n, v in found["test"].items()}),
+            "more": {name: _number(value) for name, value in found["more"].items()},
             "memorised": _maybe(Match, found["memorised"]),
             "curve": [Point(**point) for point in found["curve"]],
             "by_position": [(place, value) for place, value in found["by_position"]],
@@ -193,6 +195,11 @@ def _entry(found: dict[str, Any]) -> Entry:
             "forecast": [(middle, low, high) for middle, low, high in found["forecast"]],
         }
     )
+
+
+def _number(value: float | None) -> float:
+    """JSON has no word for what is without end."""
+    return math.inf if value is None else value
 
 
 def _maybe(kind: Any, found: dict[str, Any] | None) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -64,7 +65,7 @@ def mark_limits(entry: Entry, limits: Limits) -> Entry:
         broken.append(f"{entry.parameters:,} parameters are more than the {limits.parameters:,} allowed")
     if limits.megabytes is not None and entry.bytes_on_disk > limits.megabytes * 1e6:
         broken.append(f"{entry.bytes_on_disk / 1e6:.1f} MB are more than the {limits.megabytes:g} allowed")
-    if limits.latency_ms is not None and (entry.ms_per_token or 0.0) > limits.latency_ms:
+    if limits.latency_ms is not None and entry.ms_per_token is not None and entry.ms_per_token > limits.latency_ms:
         broken.append(f"{entry.ms_per_token:.2f} ms per token are more than the {limits.latency_ms:g} allowed")
     return replace(entry, over_limit=bool(broken), notes=[*entry.notes, *broken]) if broken else entry
 
@@ -76,9 +77,9 @@ def choose_winner(entries: Sequence[Entry]) -> Entry | None:
 
 
 def recommend(
-    entries: Sequence[Entry], segments: dict[str, Segments], metric: Metric, minutes: float
+    entries: Sequence[Entry], segments: dict[str, Segments], metric: Metric, source: Sequence[str] = ("DATA",)
 ) -> tuple[str | None, list[str]]:
-    """The winner, and two or three sentences on it."""
+    """The winner, and two or three sentences on it. `source` is what a user would train it on for longer."""
     winner = choose_winner(entries)
     if winner is None:
         if any(entry.test is not None for entry in entries):
@@ -87,7 +88,7 @@ def recommend(
     return winner.name, [
         _why(winner, entries, segments, metric),
         *_trade_off(winner, entries, metric),
-        *_next_step(winner, metric, minutes),
+        *_next_step(winner, metric, source),
     ]
 
 
@@ -133,7 +134,7 @@ def _trade_off(winner: Entry, entries: Sequence[Entry], metric: Metric) -> list[
     return [f"Where size or speed counts, {pick.name} is {' and '.join(gains)} at {price}."]
 
 
-def _next_step(winner: Entry, metric: Metric, minutes: float) -> list[str]:
+def _next_step(winner: Entry, metric: Metric, source: Sequence[str]) -> list[str]:
     if len(winner.curve) < 3:
         return []
     best = min(range(len(winner.curve)), key=lambda place: winner.curve[place].value)
@@ -147,8 +148,8 @@ def _next_step(winner: Entry, metric: Metric, minutes: float) -> list[str]:
     shown = f"{more:.0f} more minutes" if more >= 1.5 else f"{60 * more:.0f} more seconds"
     return [
         f"It was still improving when it stopped: {shown} of training are worth about {gain:.2f} {metric.name} "
-        f"(from a curve fitted to its validation). Go on with: seqwise train --model {winner.family} --minutes "
-        f"{max(1, round(2 * more))}."
+        f"(from a curve fitted to its validation): seqwise train {shlex.join(source)} --model {winner.family} "
+        f"--minutes {max(1, round(2 * more))}"
     ]
 
 

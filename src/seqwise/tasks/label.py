@@ -62,8 +62,8 @@ class LabelTask:
         some = slice(0, min(MOST_VALID, most or MOST_VALID))
         return evaluate_answers(model, ExampleStore(store.inputs[some], store.answers[some])).nats_per_answer
 
-    def loss_as_value(self, score: Any) -> Callable[[float], float]:
-        return lambda nats: nats  # there is no way from nats to right and wrong
+    def loss_as_value(self, score: Any) -> Callable[[float], float] | None:
+        return None  # from nats to right and wrong
 
     def score(
         self, model: Any, store: ExampleStore, vocab: Vocab, config: DataConfig, *, scored: str, **options: Any

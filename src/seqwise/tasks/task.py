@@ -98,8 +98,8 @@ class Task(Protocol):
         """Nats per token, step or answer on the beginning of a part."""
         ...
 
-    def loss_as_value(self, score: Score) -> Callable[[float], float]:
-        """Turns what `validate` returns into the value of a score's metric, as far as it can."""
+    def loss_as_value(self, score: Score) -> Callable[[float], float] | None:
+        """What turns the result of `validate` into the value of a score's metric; None where there is no way."""
         ...
 
     def score(
