@@ -572,8 +572,8 @@ def test_odd_numbers_are_learned_and_far_ones_scored(sequence: Any, smoothing: f
 
 
 def test_bad_settings_get_a_sentence() -> None:
-    with pytest.raises(ConfigError, match="num_states = 0 should be at least 1"):
-        HMMConfig(num_states=0)
+    with pytest.raises(ConfigError, match="num_states = -1 should be at least 1, or 0 to choose it"):
+        HMMConfig(num_states=-1)
     for wrong in (-1.0, math.nan, math.inf):
         with pytest.raises(ConfigError, match=f"smoothing = {wrong} should be 0 or more"):
             HMMConfig(smoothing=wrong)

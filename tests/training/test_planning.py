@@ -30,6 +30,7 @@ from seqwise.training.planning import (
     LONGEST_ORDER,
     TRAINING_SHARE,
     choose_order,
+    choose_states,
     plan_iterations,
     plan_steps,
     planned_anew,
@@ -48,6 +49,67 @@ def text(tmp_path: Path) -> Path:
     path = tmp_path / "cats.txt"
     path.write_text(TEXT)
     return path
+
+
+# -- hidden states ---------------------------------------------------------------------------------------------------
+
+
+class Hidden:
+    """Learns nothing, in no time: what it is worth depends on its states alone."""
+
+    def __init__(self, num_states: int):
+        self.num_states, self.steps = num_states, 0
+
+    def initialise(self, sequences: Any, seed: int) -> None:
+        pass
+
+    def em_step(self, sequences: Any) -> float:
+        self.steps += 1
+        return min(0.0, self.steps - 6.0)  # the fifth iteration is the last that gains
+
+
+def states_chosen(losses: dict[int, float], *, seconds: float = 1e9, stop: bool = False) -> tuple[int, list[int]]:
+    tried: list[int] = []
+
+    def validate(model: Hidden) -> float:
+        tried.append(model.num_states)
+        assert model.steps == (1 if stop or not seconds else 7)
+        return losses[model.num_states]
+
+    chosen, model, _ = choose_states(
+        Hidden,
+        [np.zeros(10, dtype=np.int64)],
+        TrainingConfig(steps=50),
+        validate,
+        seconds=seconds,
+        wants_stop=lambda: stop,
+        tell=lambda _: None,
+    )
+    assert model.num_states == chosen
+    return chosen, tried
+
+
+def test_states_are_doubled_while_that_validates_better() -> None:
+    assert states_chosen({4: 3.0, 8: 2.0, 16: 2.5, 32: 1.0}) == (8, [4, 8, 16])
+    assert states_chosen({4: 3.0, 8: 3.0}) == (4, [4, 8])
+    rising = {4 * 2**n: 3.0 - 0.1 * n for n in range(8)}
+    assert states_chosen(rising) == (128, [4, 8, 16, 32, 64, 128])
+
+
+def test_without_time_or_when_stopped_the_first_number_of_states_is_taken() -> None:
+    assert states_chosen({4: 3.0, 8: 2.0}, seconds=0.0) == (4, [4])
+    assert states_chosen({4: 3.0, 8: 2.0}, stop=True) == (4, [4])
+
+
+def test_the_number_of_states_that_was_chosen_is_a_setting_of_the_run(text: Path, tmp_path: Path) -> None:
+    told: list[str] = []
+    session = prepare(text, model="hmm", out=tmp_path / "run", minutes=0.03, overrides=["model.num_states=0"])
+    list(session.reports(tell=told.append))
+    run = Run.open(tmp_path / "run")
+    assert run.config.model.num_states in (4, 8, 16, 32, 64, 128)
+    assert len(run.load_model().initial) == run.config.model.num_states
+    assert any(f"{run.config.model.num_states} hidden states validate best" in sentence for sentence in told)
+    assert run.config.training.restarts == 1
 
 
 # -- steps that take longer than was thought -------------------------------------------------------------------------

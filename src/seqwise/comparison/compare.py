@@ -83,9 +83,7 @@ def choose_settings(
             raise ConfigError(f"{name} {value:g} should be {'above' if is_open else 'at least'} {least:g}.")
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if workers > cores:
-        raise ConfigError(
-            f"--workers {workers} is more than this machine's {cores} cores; ask for fewer."
-        )
+        raise ConfigError(f"--workers {workers} is more than this machine's {cores} cores; ask for fewer.")
     sources = [absolute(s) for s in ([source] if isinstance(source, str | Path) else source)]
     chosen_task = task_named(task or task_of(sources)).name
     if tokenizers and chosen_task != "text":

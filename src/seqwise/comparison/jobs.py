@@ -33,6 +33,7 @@ from .plan import Settings
 
 WantsStop = Callable[[], bool]
 SCORED_PER_MINUTE, LEAST_SCORED, MOST_SCORED = 50_000, 200_000, 2_000_000  # characters of a part
+CHOSEN_BY_VALIDATION = {"ngram": ["model.order=0"], "hmm": ["model.num_states=0"]}
 LATEST, SLACK_SECONDS = 1.3, 3.0  # times its share of the clock, and more: who is still at work then is ended as it is
 
 
@@ -129,8 +130,7 @@ def train_trial(folder: Path, name: str, wants_stop: WantsStop) -> bool:
         session = resume(out, tell=print)
     else:
         overrides = [f"training.threads={settings.threads}", f"training.seed={trial.seed}"]
-        if trial.family == "ngram":
-            overrides.append("model.order=0")
+        overrides += CHOSEN_BY_VALIDATION.get(trial.family, [])
         if settings.limits.parameters:
             overrides.append(f"training.most_parameters={settings.limits.parameters}")
         session = prepare(

@@ -61,15 +61,15 @@ KEPT = 1 << 17  # numbers kept of the forward pass, as a cache can hold; reading
 @dataclass(frozen=True)
 class HMMConfig:
     num_states: int = 16
-    """Z: hidden states."""
+    """Z: hidden states; 0 tries several numbers and keeps the one that validates best."""
     smoothing: float = 0.01
     """Pseudo-count added to each count of a first state, a transition or a token; 0 is pure maximum likelihood."""
     min_scale: float = 1e-3
     """Smallest standard deviation of a state, as a share of the column's own; for numbers only."""
 
     def __post_init__(self) -> None:
-        if self.num_states < 1:
-            raise ConfigError(f"model.num_states = {self.num_states} should be at least 1.")
+        if self.num_states < 0:
+            raise ConfigError(f"model.num_states = {self.num_states} should be at least 1, or 0 to choose it.")
         if not 0 <= self.smoothing < float("inf"):
             raise ConfigError(f"model.smoothing = {self.smoothing} should be 0 or more.")
         if not 1e-9 <= self.min_scale <= 1:
@@ -91,7 +91,7 @@ class HMM:
             raise ConfigError(f'an hmm reads a text or numbers; found the task "{interface.task}".')
         self.config, self.vocab_size, self.num_columns = config, interface.vocab_size, interface.num_columns
         self.reads_numbers = interface.task == "numbers"
-        Z = config.num_states
+        Z = max(1, config.num_states)
         self.initial = np.full(Z, 1 / Z)
         self.transition = np.full((Z, Z), 1 / Z)  # row i: where state i goes
         if self.reads_numbers:

@@ -26,6 +26,8 @@ AS_PLANNED = 0.15  # of the steps: a machine is never quite even
 MOST_PASSES, LEAST_STEPS = 60, 500  # over a short text: more would only be learned by heart
 FEWEST_ITERATIONS = 20  # of EM; where they do not fit, it learns from a part of the text
 LONGEST_ORDER = 12
+FEWEST_STATES, MOST_STATES = 4, 128
+CHOOSING_SHARE = 0.75  # of the time, to choose a number of states
 
 
 def plan_steps(model: Any, batches: BatchSource, config: TrainingConfig, num_valid: int, tell: Tell) -> dict[str, Any]:
@@ -88,6 +90,47 @@ def plan_iterations(
         tell(f"learns from the first {tokens:,} of {num_tokens:,}, so that {steps} iterations fit")
     tell(f"{restarts} x {steps} iterations fit {config.minutes:g} minutes")
     return {"steps": steps, "restarts": restarts, "train_tokens": 0 if tokens == num_tokens else tokens}
+
+
+def choose_states(
+    build: Callable[[int], Any],
+    sequences: list[Any],
+    config: TrainingConfig,
+    validate: Callable[[Any], float],
+    *,
+    seconds: float,
+    wants_stop: Callable[[], bool],
+    tell: Tell,
+) -> tuple[int, Any, float]:
+    """The number of hidden states that validates best: twice as many while that helps and there is time.
+
+    Returns it, the model it was learned with, and the seconds of an iteration. More than three quarters of the time are
+    not used: what is left goes into the chosen one.
+    """
+    began, num_steps, losses = time.perf_counter(), length_of(sequences), dict[int, float]()
+    best: tuple[int, Any, float] | None = None
+    num_states = FEWEST_STATES
+    while best is None or (num_states <= MOST_STATES and not wants_stop()):
+        model, before, iterations = build(num_states), -math.inf, 0
+        begun = time.perf_counter()
+        model.initialise(sequences, config.seed)
+        while iterations < config.steps:
+            objective, iterations = model.em_step(sequences), iterations + 1
+            spent = time.perf_counter() - began
+            if objective - before < config.tolerance * num_steps or spent > CHOOSING_SHARE * seconds or wants_stop():
+                break
+            before = objective
+        took = time.perf_counter() - begun
+        losses[num_states] = validate(model)
+        if best is not None and losses[num_states] >= losses[best[0]]:
+            break
+        best = num_states, model, took / max(1, iterations)
+        num_states *= 2
+        if time.perf_counter() - began + 4 * took > CHOOSING_SHARE * seconds:  # an iteration takes Z * Z
+            break
+    shown = ", ".join(f"{states}: {loss:.4f}" for states, loss in losses.items())
+    tell(f"{best[0]} hidden states validate best (nats per step by their number: {shown})")
+    return best
 
 
 def choose_order(

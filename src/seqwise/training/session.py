@@ -8,6 +8,7 @@ session.score        # of the best model on the whole validation part
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,9 +30,9 @@ from .counting import count
 from .em import expect_and_maximise
 from .given import BUDGETS, absolute, check_given, check_same, given_settings
 from .loop import Hooks, train
-from .planning import choose_order, plan_iterations, plan_steps, planned_anew
+from .planning import choose_order, choose_states, plan_iterations, plan_steps, planned_anew
 from .report import Report
-from .sizing import DEFAULT_MINUTES, narrowed, suggest
+from .sizing import DEFAULT_MINUTES, most_em_tokens, narrowed, suggest
 from .timing import compiled_loss
 
 MOST_VALID_TOKENS = 250_000  # for a validation while training
@@ -74,7 +75,10 @@ class Session:
                 hooks = self._hooks(model, wants_stop)
             reports = count(model, self._sequences(model)[0], hooks)
         elif learns_by == "em":
-            if config.minutes is not None and self.resume_from is None:
+            if getattr(self.run.config.model, "num_states", None) == 0:
+                model, has_start = self._choose_states(wants_stop, tell), True
+                hooks = self._hooks(model, wants_stop)
+            elif config.minutes is not None and self.resume_from is None:
                 self._plan_iterations(tell)
             config = self.run.config.training
             reports = expect_and_maximise(
@@ -129,6 +133,38 @@ class Session:
             tell=tell,
         )
         self.run.save_config(replace(self.run.config, model=replace(self.run.config.model, order=order)))
+
+    def _choose_states(self, wants_stop: Callable[[], bool], tell: Tell) -> Any:
+        """A model with as many hidden states as validate best, learned already; what is left is to end its learning."""
+        config, interface = self.run.config.training, interface_of(self.run.vocab)
+        settings, row = self.run.config.model, family(self.run.config.model_name)
+        seconds = 60 * (config.minutes or DEFAULT_MINUTES)
+        began = time.perf_counter()
+
+        def build(num_states: int) -> Any:
+            return row.build(replace(settings, num_states=num_states), interface)
+
+        def validate(model: Any) -> float:
+            return self.task.validate(model, self.stores["valid"], config.valid_tokens or None)
+
+        tokens = min(len(self.stores["train"]), most_em_tokens(seconds))
+        num_states, model, per_iteration = choose_states(
+            build,
+            self._sequences(build(1), tokens),
+            config,
+            validate,
+            seconds=seconds,
+            wants_stop=wants_stop,
+            tell=tell,
+        )
+        left = seconds - (time.perf_counter() - began)
+        changes = {
+            "steps": max(1, min(config.steps or 1, int(left / per_iteration))),
+            "restarts": 1,
+            "train_tokens": 0 if tokens == len(self.stores["train"]) else tokens,
+        }
+        self.run.save_config(replace(self.run.with_training(**changes), model=replace(settings, num_states=num_states)))
+        return model
 
     def _plan_iterations(self, tell: Tell) -> None:
         model, store = self.run.build_model(), self.stores["train"]
