@@ -30,9 +30,17 @@ from .counting import count
 from .em import expect_and_maximise
 from .given import BUDGETS, absolute, check_given, check_same, given_settings
 from .loop import Hooks, train
-from .planning import choose_order, choose_states, plan_iterations, plan_steps, planned_anew
+from .planning import (
+    FEWEST_ITERATIONS,
+    TRAINING_SHARE,
+    choose_order,
+    choose_states,
+    plan_iterations,
+    plan_steps,
+    planned_anew,
+)
 from .report import Report
-from .sizing import DEFAULT_MINUTES, most_em_tokens, narrowed, suggest
+from .sizing import DEFAULT_MINUTES, narrowed, suggest, tried_tokens
 from .timing import compiled_loss
 
 MOST_VALID_TOKENS = 250_000  # for a validation while training
@@ -147,10 +155,10 @@ class Session:
         def validate(model: Any) -> float:
             return self.task.validate(model, self.stores["valid"], config.valid_tokens or None)
 
-        tokens = min(len(self.stores["train"]), most_em_tokens(seconds))
+        whole, some = len(self.stores["train"]), tried_tokens(seconds)
         num_states, model, per_iteration = choose_states(
             build,
-            self._sequences(build(1), tokens),
+            self._sequences(build(1), some),
             config,
             validate,
             seconds=seconds,
@@ -158,10 +166,12 @@ class Session:
             tell=tell,
         )
         left = seconds - (time.perf_counter() - began)
+        fitting = int(TRAINING_SHARE * max(0.0, left) * min(some, whole) / per_iteration)  # tokens in all iterations
+        tokens = min(whole, max(some, fitting // FEWEST_ITERATIONS))
         changes = {
-            "steps": max(1, min(config.steps or 1, int(left / per_iteration))),
+            "steps": max(1, min(config.steps or 1, fitting // tokens)),
             "restarts": 1,
-            "train_tokens": 0 if tokens == len(self.stores["train"]) else tokens,
+            "train_tokens": 0 if tokens == whole else tokens,
         }
         self.run.save_config(replace(self.run.with_training(**changes), model=replace(settings, num_states=num_states)))
         return model

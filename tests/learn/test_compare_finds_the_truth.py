@@ -1,0 +1,30 @@
+"""On a text made by a known chain, the comparison names the family that made it, near the chain's own score."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from seqwise.comparison.compare import choose_settings, run_comparison
+from seqwise.data.source import open_text
+from seqwise.data.toys import CHAINS, LETTERS
+
+
+@pytest.mark.parametrize(("data", "family"), [("markov", "ngram"), ("hidden-markov", "hmm")])
+def test_the_family_that_made_the_text_wins(data: str, family: str, tmp_path: Path) -> None:
+    settings = choose_settings(data, minutes=0.5, models=["ngram", "hmm", "rnn"])
+    found = run_comparison(tmp_path / "compare", settings)
+    assert found.winner is not None
+    winner = found.entry(found.winner)
+    assert winner.family == family
+    assert winner.test is not None
+    parts = open_text(data).parts
+    valid, test = ("".join(parts[part].blocks()) for part in ("valid", "test"))
+    both = np.array([LETTERS.index(letter) for letter in valid[-500:] + test])
+    chain = CHAINS[data]()
+    whole, first = (chain.nats_per_letter(ids) * len(ids) for ids in (both, both[:500]))
+    truth = (whole - first) / len(test) / math.log(2)
+    assert truth - 0.003 < winner.test.value < truth + 0.01
