@@ -290,6 +290,12 @@ def test_the_relative_error_is_a_mean_over_columns_whatever_their_units() -> Non
     assert score.relative_error == pytest.approx((2 / 4 + 200 / 100) / 2)
 
 
+def test_a_column_that_stands_still_does_not_drown_the_relative_error() -> None:
+    errors = {"model": np.array([[[2.0, 1e-3]]]), "naive": np.array([[[4.0, 0.0]]])}
+    score = ForecastScore(np.zeros(1), np.ones(1, bool), errors, np.ones((1, 1, 2)), ["a", "b"], 1, "")
+    assert score.relative_error == pytest.approx(0.5)
+
+
 def test_the_same_seed_gives_the_same_forecast_and_leaves_chance_elsewhere_alone() -> None:
     store, origins = store_of(walk(40), 21), np.array([20, 30])
     torch.manual_seed(5)

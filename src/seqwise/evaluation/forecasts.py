@@ -82,10 +82,14 @@ class ForecastScore:
 
     @property
     def relative_error(self) -> float:
-        """The error as a share of the naive one, the mean over columns: below 1 is better than naive."""
+        """The error as a share of the naive one, the mean over columns: below 1 is better than naive.
+
+        Columns that stood still, so that naive had no error, are left out; without others there is nothing to gain: 1.
+        """
         places = range(len(self.columns))
-        model, naive = ([_mean(self.errors[who][..., place]) for place in places] for who in ("model", "naive"))
-        return _mean(np.array(model) / np.maximum(naive, 1e-12))
+        model, naive = (np.array([_mean(self.errors[w][..., place]) for place in places]) for w in ("model", "naive"))
+        moved = naive > 0
+        return _mean(model[moved] / naive[moved]) if moved.any() else 1.0
 
     @property
     def coverage(self) -> float:
