@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from ..data.batch import next_token_batch, next_value_batch
 from ..data.store import TokenStore
 from ..data.vocab import Vocab
 from ..errors import CheckpointError, ConfigError, TrainingError
@@ -293,20 +294,26 @@ def _data_config(comparison: Folder) -> DataConfig:
 def warm_up(folder: Path) -> None:
     """Load what each trial would otherwise load at the cost of its share. Called before the first fork: nothing here
     may start a thread."""
-    for name in Folder(folder).settings.models:
+    settings = Folder(folder).settings
+    interface = Interface("numbers", num_columns=1) if settings.task == "numbers" else Interface(vocab_size=3)
+    for name in settings.models:
         row = family(name)
         if row.learns_by == "gradients":
             weight = torch.zeros(1, requires_grad=True)
             weight.grad = torch.zeros(1)
             torch.optim.AdamW([weight]).step()  # imports most of torch's compiler
-        elif row.learns_by == "counting":
-            row.build(row.config(order=2), Interface(vocab_size=3)).fit(np.array([0, 1, 2, 1]))
+            continue
+        model, ids, values = row.build(row.config(), interface), np.array([0, 1, 2, 1]), np.zeros((8, 1))
+        if row.learns_by == "counting":
+            model.fit(ids)
         else:
-            interface = Interface("numbers", num_columns=1) if "text" not in row.tasks else Interface(vocab_size=3)
-            sequences = [np.array([0, 1, 2, 1])] if interface.vocab_size else [(np.zeros((8, 1)), None)]
-            model = row.build(row.config(), interface)
+            sequences = [(values, None)] if settings.task == "numbers" else [ids]
             model.initialise(sequences, 0)
             model.em_step(sequences)
+        if settings.task == "numbers":
+            model.score(next_value_batch(torch.from_numpy(values)[None]))
+        else:
+            model.score(next_token_batch(torch.from_numpy(ids)[None]))
 
 
 JOBS = {"prepare": prepare_data, "check": check_data, "train": train_trial, "score": score_trial}
