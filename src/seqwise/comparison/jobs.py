@@ -170,11 +170,10 @@ def train_trial(folder: Path, name: str, wants_stop: WantsStop) -> bool:
     run = session.run
     if not (run.path / "model.safetensors").exists():
         _keep_last(run)
-    score = session.score
-    if score is None:  # late: what was best so far
-        score = session.task.score(
-            run.load_model(), session.stores["valid"], run.vocab, run.config.data, scored="valid"
-        )
+    score, model = session.score, run.load_model()
+    store, is_whole = _beginning(session.task, session.data, "valid", run.vocab, settings)
+    if score is None or not is_whole or _view(model, session.task):  # else it is of the same text, in the same view
+        score = _score(run, model, session.task, store, "valid")
     log = list(run.read_log())
     comparison.save_found(
         name,

@@ -1,0 +1,68 @@
+"""What one trial's process does, in this process: on what its model is validated and scored."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from seqwise.api import TrainedRun
+from seqwise.comparison import jobs
+from seqwise.comparison.compare import choose_settings
+from seqwise.comparison.folder import Folder
+from seqwise.comparison.jobs import prepare_data, score_trial, train_trial
+from seqwise.comparison.plan import ladder
+
+TEXT = "the cat sat on the mat.\nthe dog sat on the log.\na cat and a dog sat, and a frog.\n" * 120
+
+
+def never() -> bool:
+    return False
+
+
+@pytest.fixture
+def run_trials(tmp_path: Path) -> Any:
+    """Trains and scores all trials of a ladder; returns the folder."""
+
+    def run(**options: Any) -> Folder:
+        (tmp_path / "cats.txt").write_text(TEXT)
+        threads = torch.get_num_threads()
+        folder = Folder(tmp_path / "comparison")
+        settings = choose_settings(tmp_path / "cats.txt", minutes=0.2, **options)
+        folder.create(settings)
+        prepare_data(folder.path, "data", never)
+        folder.save_plan(ladder(settings, 0.0), "")
+        for trial in folder.trials:
+            assert not train_trial(folder.path, trial.name, never)
+            assert not score_trial(folder.path, trial.name, never)
+        torch.set_num_threads(threads)
+        return folder
+
+    return run
+
+
+def test_who_sees_a_window_is_validated_and_scored_in_windows_that_overlap(run_trials: Any) -> None:
+    folder = run_trials(models=["gpt"])
+    run = TrainedRun(folder.run("gpt"))
+    for part, found in (
+        ("valid", folder.found("gpt", "trained")["valid"]),
+        ("test", folder.found("gpt", "scored")["more"]["bits_per_char"]),
+    ):
+        sliding, disjoint = (run.evaluate(split=part, view=view).bits_per_char for view in ("sliding", "disjoint"))
+        assert found == pytest.approx(sliding, abs=1e-6)
+        assert abs(sliding - disjoint) > 1e-4  # else this test could not tell
+
+
+def test_of_a_long_text_the_same_characters_are_scored_for_every_tokenizer(
+    run_trials: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs, "MOST_SCORED", 300)
+    folder = run_trials(models=["ngram"], tokenizers=["char", "bpe"])
+    scored = [folder.found(name, "scored") for name in ("ngram-char", "ngram-bpe")]
+    assert [sum(found["counts"]) for found in scored] == pytest.approx([300, 300])
+    assert [len(found["counts"]) for found in scored] == [3, 3]
+    assert all("test[:300]:" in found["signature"] for found in scored)
+    whole = TrainedRun(folder.run("ngram-char")).evaluate(split="test")
+    assert whole.characters > 300
