@@ -84,6 +84,8 @@ def _for_labels(model_name: str, facts: Facts) -> tuple[dict[str, Any], dict[str
         model["num_layers"] = max(2, math.ceil(math.log2(facts.length + 1)) - 1)  # so that the last step sees the first
     if model_name == "gpt":
         model["context"] = max(2, facts.length)
+    if model_name == "lstm":  # forgets about as slowly as the sequence is long (Tallec & Ollivier 2018)
+        model["forget_bias"] = round(max(1.0, math.log(max(1, facts.length))), 1)
     training = {
         "batch_size": max(1, min(64, facts.train_tokens // 4)),
         "context": facts.length,
