@@ -220,7 +220,7 @@ def test_shares_in_words() -> None:
     assert share_in_words(found.ladder) == "2.5 minutes"
     assert share_in_words(found.entries) == "2.5 to 8 minutes"
     assert share_in_words([replace(found.ladder[0], minutes=1.0)]) == "1 minute"
-    assert share_in_words([replace(found.ladder[0], minutes=1 / 3)]) == "0.33 minutes"
+    assert share_in_words([replace(found.ladder[0], minutes=1 / 3)]) == "20 seconds"
 
 
 def test_markdown_holds_what_the_page_holds() -> None:

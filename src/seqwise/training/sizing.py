@@ -225,7 +225,9 @@ def _gpt(facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def _dropout(facts: Facts, wanted: float) -> float:
     """More where the text is read so often that it could be learned by heart, none where it is hardly read twice."""
-    passes = (facts.minutes or DEFAULT_MINUTES) * 60 * TOKENS_PER_SECOND / max(1, facts.train_tokens)
+    if facts.minutes is None:  # who counts in steps knows how often it is read
+        return wanted
+    passes = facts.minutes * 60 * TOKENS_PER_SECOND / max(1, facts.train_tokens)
     if passes < 2:
         return 0.0
     return wanted if passes < 15 else max(wanted, 0.2 if passes < 60 else 0.3)
