@@ -282,10 +282,10 @@ def stopped(world: Path) -> Stopped:
     return Stopped(shutil.copytree(out, world / "stopped"), Result(process.returncode, told, errors), left)
 
 
-def short_finals(settings: Settings, standings: Any, *, share: float, seconds_left: float) -> Any:
+def short_finals(settings: Settings, standings: Any, *, share: float, seconds: float) -> Any:
     """Whoever learns by gradients goes on, for a little longer than before, however slow this machine is."""
     improving = [replace(standing, best_at=1.0) for standing in standings]
-    return plan.finals(settings, improving, share=share, seconds_left=1.2 * 60 * share)
+    return plan.finals(settings, improving, share=share, seconds=1.2 * 60 * share)
 
 
 @pytest.fixture(scope="module")

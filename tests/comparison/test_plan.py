@@ -27,7 +27,6 @@ from seqwise.comparison.plan import (
     entry_name,
     finals,
     ladder,
-    training_seconds,
 )
 from seqwise.errors import ConfigError
 from seqwise.models import MODELS
@@ -63,9 +62,9 @@ def standing(name: str, value: float, best_at: float = 1.0, family: str | None =
     return Standing(name, family or name, "auto", value, best_at)
 
 
-def go_on(*standings: Standing, seconds_left: float = 600.0, **changes: Any) -> list[str]:
+def go_on(*standings: Standing, seconds: float = 600.0, **changes: Any) -> list[str]:
     """The entries that are trained longer; the ladder had a minute each."""
-    trials, _ = finals(asked(**changes), standings, share=1.0, seconds_left=seconds_left)
+    trials, _ = finals(asked(**changes), standings, share=1.0, seconds=seconds)
     return list(dict.fromkeys(trial.entry for trial in trials))
 
 
@@ -73,8 +72,8 @@ def go_on(*standings: Standing, seconds_left: float = 600.0, **changes: Any) -> 
 
 
 @given(budgets, st.floats(0, 30))
-def test_every_trial_of_the_ladder_has_the_same_share(settings: Settings, prepared_in: float) -> None:
-    trials = ladder(settings, prepared_in)
+def test_every_trial_of_the_ladder_has_the_same_share(settings: Settings, spent: float) -> None:
+    trials = ladder(settings, spent)
     assert len({trial.minutes for trial in trials}) == 1
     assert trials[0].minutes * 60 >= SHORTEST_SECONDS
     counting, others = ("ngram" in settings.models), len(set(settings.models) - {"ngram"})
@@ -83,25 +82,25 @@ def test_every_trial_of_the_ladder_has_the_same_share(settings: Settings, prepar
 
 
 @given(budgets, st.floats(0, 30))
-def test_the_ladder_takes_half_of_the_time_to_train(settings: Settings, prepared_in: float) -> None:
-    trials = ladder(settings, prepared_in)
+def test_the_ladder_takes_half_of_the_time_to_train(settings: Settings, spent: float) -> None:
+    trials = ladder(settings, spent)
     assume(trials[0].minutes * 60 > SHORTEST_SECONDS)
-    half = 0.5 * ((1 - RESERVE) * 60 * settings.minutes - prepared_in)
+    half = 0.5 * ((1 - RESERVE) * 60 * settings.minutes - spent)
     assert wall_clock(trials, settings.workers) == pytest.approx(half)
 
 
 def test_ten_minutes_for_three_families() -> None:
     """92 % of them to train, half of that in three shares."""
-    assert [60 * trial.minutes for trial in ladder(asked(), prepared_in=0.0)] == pytest.approx([92.0] * 3)
-    assert [60 * trial.minutes for trial in ladder(asked(), prepared_in=12.0)] == pytest.approx([90.0] * 3)
-    assert [60 * trial.minutes for trial in ladder(asked(workers=2), prepared_in=12.0)] == pytest.approx([135.0] * 3)
-    assert [60 * trial.minutes for trial in ladder(asked(seeds=2), prepared_in=12.0)] == pytest.approx([54.0] * 5)
+    assert [60 * trial.minutes for trial in ladder(asked(), spent=0.0)] == pytest.approx([92.0] * 3)
+    assert [60 * trial.minutes for trial in ladder(asked(), spent=12.0)] == pytest.approx([90.0] * 3)
+    assert [60 * trial.minutes for trial in ladder(asked(workers=2), spent=12.0)] == pytest.approx([135.0] * 3)
+    assert [60 * trial.minutes for trial in ladder(asked(seeds=2), spent=12.0)] == pytest.approx([54.0] * 5)
 
 
 def test_however_small_the_budget_each_trial_can_learn_something() -> None:
-    trials = ladder(asked(minutes=0.01), prepared_in=100.0)
+    trials = ladder(asked(minutes=0.01), spent=100.0)
     assert [60 * trial.minutes for trial in trials] == [SHORTEST_SECONDS] * 3
-    assert training_seconds(asked(minutes=0.01), 100.0) > 0
+    assert ladder(asked(minutes=0.01), 100.0)[0].minutes > 0
 
 
 class InMemory(Folder):
@@ -121,14 +120,12 @@ class InMemory(Folder):
         self.files[name] = content
 
 
-def after_the_ladder(
-    settings: Settings, prepared_in: float = 0.0, *, used: float = 1.0, failed: int = 0
-) -> list[Trial]:
+def after_the_ladder(settings: Settings, spent: float = 0.0, *, used: float = 1.0, failed: int = 0) -> list[Trial]:
     """The finals that follow where each trial took `used` of its share, and the first few `failed` at the end of it."""
-    folder, trials = InMemory(), ladder(settings, prepared_in)
+    folder, trials = InMemory(), ladder(settings, spent)
     folder.save_plan(trials, "")
     taken = wall_clock([replace(trial, minutes=used * trial.minutes) for trial in trials], settings.workers)
-    folder.write("clock.json", {"seconds": prepared_in + taken})
+    folder.write("clock.json", {"seconds": spent + taken})
     for number, trial in enumerate(trials):
         seconds = used * 60 * trial.minutes
         found: dict[str, Any] = {"seconds": seconds, "valid": 2.0 + 0.01 * number, "best_at": 1.0}
@@ -138,18 +135,18 @@ def after_the_ladder(
         else:
             folder.save_found(trial.name, "trained", found)
     runner = _Runner(folder, settings, None, _Silent(), lambda: False)  # type: ignore[arg-type]
-    runner._plan_finals(prepared_in)
+    runner._plan_finals()
     return [trial for trial in folder.trials if trial.stage == "final"]
 
 
 @given(budgets, st.floats(0, 30), st.sampled_from([0.1, 0.9, 1.0]))
-def test_all_shares_together_never_exceed_the_budget(settings: Settings, prepared_in: float, used: float) -> None:
-    trials = ladder(settings, prepared_in)
+def test_all_shares_together_never_exceed_the_budget(settings: Settings, spent: float, used: float) -> None:
+    trials = ladder(settings, spent)
     assume(60 * trials[0].minutes > SHORTEST_SECONDS)  # below it, a budget cannot be kept
-    final = after_the_ladder(settings, prepared_in, used=used)
+    final = after_the_ladder(settings, spent, used=used)
     taken = [replace(trial, minutes=used * trial.minutes) for trial in trials]
-    spent = wall_clock(taken, settings.workers) + wall_clock(final, settings.workers)
-    assert prepared_in + spent <= (1 - RESERVE) * 60 * settings.minutes * (1 + 1e-9)
+    trained = wall_clock(taken, settings.workers) + wall_clock(final, settings.workers)
+    assert spent + trained <= (1 - RESERVE) * 60 * settings.minutes * (1 + 1e-9)
 
 
 def test_a_last_round_of_the_ladder_that_is_not_full_takes_its_whole_time() -> None:
@@ -184,7 +181,7 @@ def test_what_others_did_not_need_goes_to_the_finalists() -> None:
 
 def test_the_best_two_that_still_improve_go_on_in_equal_shares() -> None:
     standings = [standing("rnn", 2.1), standing("gpt", 2.0), standing("lstm", 2.05), standing("conv", 1.9, 0.3)]
-    trials, why = finals(asked(), standings, share=1.0, seconds_left=600.0)
+    trials, why = finals(asked(), standings, share=1.0, seconds=600.0)
     assert [trial.entry for trial in trials] == ["gpt-final", "lstm-final"]
     assert [60 * trial.minutes for trial in trials] == [300.0, 300.0]
     assert why == "gpt and lstm went on: the best on validation of those still improving"
@@ -219,30 +216,30 @@ def test_who_counts_or_iterates_does_not_go_on_even_as_the_best(name: str) -> No
 def test_one_finalist_gets_all_where_half_would_hardly_be_longer_than_before() -> None:
     """The ladder had 60 seconds: 180 are 1.5 times that for two of them."""
     two = [standing("gpt", 2.0), standing("lstm", 2.0)]
-    assert go_on(*two, seconds_left=181.0) == ["gpt-final", "lstm-final"]
-    assert go_on(*two, seconds_left=179.0) == ["gpt-final"]
-    assert go_on(*two, seconds_left=359.0, seeds=2) == ["gpt-final"]  # one after the other
-    assert go_on(*two, seconds_left=181.0, seeds=2, workers=2) == ["gpt-final", "lstm-final"]
+    assert go_on(*two, seconds=181.0) == ["gpt-final", "lstm-final"]
+    assert go_on(*two, seconds=179.0) == ["gpt-final"]
+    assert go_on(*two, seconds=359.0, seeds=2) == ["gpt-final"]  # one after the other
+    assert go_on(*two, seconds=181.0, seeds=2, workers=2) == ["gpt-final", "lstm-final"]
 
 
 def test_nobody_is_trained_for_a_shorter_time_than_before() -> None:
-    trials, why = finals(asked(), [standing("gpt", 2.0)], share=1.0, seconds_left=59.0)
+    trials, why = finals(asked(), [standing("gpt", 2.0)], share=1.0, seconds=59.0)
     assert trials == []
     assert why == "there was no time left to train a finalist for longer than in the ladder"
-    assert go_on(standing("gpt", 2.0), seconds_left=61.0) == ["gpt-final"]
-    assert go_on(standing("gpt", 2.0), seconds_left=-5.0) == []
+    assert go_on(standing("gpt", 2.0), seconds=61.0) == ["gpt-final"]
+    assert go_on(standing("gpt", 2.0), seconds=-5.0) == []
 
 
-@pytest.mark.parametrize("seconds_left", [-10.0, 0.0, SHORTEST_SECONDS - 0.1])
-def test_the_least_time_for_a_trial_makes_no_finalist_when_there_is_no_time_left(seconds_left: float) -> None:
+@pytest.mark.parametrize("seconds", [-10.0, 0.0, SHORTEST_SECONDS - 0.1])
+def test_the_least_time_for_a_trial_makes_no_finalist_when_there_is_no_time_left(seconds: float) -> None:
     """Of a small budget, the shares of the ladder were the least too."""
     share = SHORTEST_SECONDS / 60
-    assert finals(asked(), [standing("gpt", 2.0)], share=share, seconds_left=seconds_left)[0] == []
+    assert finals(asked(), [standing("gpt", 2.0)], share=share, seconds=seconds)[0] == []
 
 
 def test_where_nobody_goes_on_a_sentence_says_why() -> None:
-    assert finals(asked(), [], share=1.0, seconds_left=600.0) == ([], "no family could be trained")
-    trials, why = finals(asked(), [standing("ngram", 1.0)], share=1.0, seconds_left=600.0)
+    assert finals(asked(), [], share=1.0, seconds=600.0) == ([], "no family could be trained")
+    trials, why = finals(asked(), [standing("ngram", 1.0)], share=1.0, seconds=600.0)
     assert trials == []
     assert why == "no family was still improving when its share was over, so the rest of the time was not used"
 
@@ -259,7 +256,7 @@ def test_one_that_was_ended_while_it_improved_counts_as_improving() -> None:
 
 
 def test_seeds_of_a_finalist_share_its_time() -> None:
-    trials, _ = finals(asked(seeds=2, seed=5), [standing("gpt", 2.0)], share=1.0, seconds_left=600.0)
+    trials, _ = finals(asked(seeds=2, seed=5), [standing("gpt", 2.0)], share=1.0, seconds=600.0)
     assert [trial.name for trial in trials] == ["gpt-final", "gpt-final-seed-1"]
     assert [trial.seed for trial in trials] == [5, 6]
     assert sum(60 * trial.minutes for trial in trials) == pytest.approx(600.0)
@@ -272,7 +269,7 @@ def test_seeds_of_a_finalist_share_its_time() -> None:
 def test_no_two_trials_have_one_name(settings: Settings) -> None:
     trials = ladder(settings, 0.0)
     standings = [Standing(t.entry, t.family, t.tokenizer, 2.0, 1.0) for t in trials if t.name == t.entry]
-    final, _ = finals(settings, standings, share=1.0, seconds_left=6000.0)
+    final, _ = finals(settings, standings, share=1.0, seconds=6000.0)
     names = [trial.name for trial in [*trials, *final]]
     assert len(names) == len(set(names))
     assert all(trial.name.startswith(trial.entry) for trial in trials)

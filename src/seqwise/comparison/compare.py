@@ -27,9 +27,9 @@ from .plan import (
     choose_seeds,
     finals,
     ladder,
-    training_seconds,
+    seconds_left,
 )
-from .results import Comparison
+from .results import Comparison, Stage
 
 POLL_SECONDS = 0.3
 WRITE_SECONDS = 5.0  # between two versions of the results
@@ -151,22 +151,22 @@ class _Runner:
         self.clock_before = folder.clock
 
     def run(self) -> Comparison:
-        prepared_in = self.folder.read("prepared.json")["seconds"] if not self.is_stopped else 0.0
         if not self.is_stopped and not self.folder.trials:
-            self.folder.save_plan(ladder(self.settings, prepared_in), "")
-        for stage in ("ladder", "final"):
-            if self.is_stopped:
-                break
-            if stage == "final" and not self._has_finals():
-                self._plan_finals(prepared_in)
-            trials = [trial for trial in self.folder.trials if trial.stage == stage]
-            if trials:
-                self._work(stage, "train", trials, done="trained")
+            self.folder.save_plan(ladder(self.settings, self._clock()), "")
+        self._train("ladder")
+        if not self.is_stopped and not self.folder.read("plan.json")["why"]:
+            self._plan_finals()
+        self._train("final")
         if not self.is_stopped:
             trained = [trial for trial in self.folder.trials if self.folder.found(trial.name, "trained")]
             self._work("scoring", "score", trained, done="scored")
         self.watch.tell("writing the report")
         return self._write(is_complete=not self.is_stopped)
+
+    def _train(self, stage: Stage) -> None:
+        trials = [trial for trial in self.folder.trials if trial.stage == stage]
+        if trials and not self.is_stopped:
+            self._work(stage, "train", trials, done="trained")
 
     def prepare(self) -> None:
         """Read and encode the data; where that was done before, see that it is the same."""
@@ -223,14 +223,9 @@ class _Runner:
         if time.monotonic() - self.written > WRITE_SECONDS:
             self._write(is_complete=False)
 
-    def _has_finals(self) -> bool:
-        plan = self.folder.read("plan.json")
-        return bool(plan["why"])
-
-    def _plan_finals(self, prepared_in: float) -> None:
-        trials = self.folder.trials
-        left = training_seconds(self.settings, prepared_in) + prepared_in - self._clock()
-        chosen, why = finals(self.settings, self._standings(), share=trials[0].minutes, seconds_left=left)
+    def _plan_finals(self) -> None:
+        trials, left = self.folder.trials, seconds_left(self.settings, self._clock())
+        chosen, why = finals(self.settings, self._standings(), share=trials[0].minutes, seconds=left)
         self.folder.save_plan([*trials, *chosen], why)
         self.watch.tell(why)
 

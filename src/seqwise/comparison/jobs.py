@@ -17,19 +17,16 @@ import numpy as np
 import torch
 
 from ..data.batch import next_token_batch, next_value_batch
-from ..data.store import TokenStore
 from ..data.vocab import Vocab
 from ..errors import CheckpointError, ConfigError, TrainingError
 from ..models import family, num_parameters
 from ..models.contract import Interface
 from ..run import Run, load_weights
 from ..settings import DataConfig, TokenizerConfig
-from ..tasks import Task, task_named
-from ..tasks.task import Score
+from ..tasks import task_named
 from ..training.session import prepare, resume, sizes_in_words
 from .folder import Folder
-from .measure import PASSAGE_STEPS, SAMPLE_CHARACTERS, SAMPLES, choose_passage, measure
-from .memorised import longest_match
+from .measure import SUBJECTS
 from .plan import Settings
 
 WantsStop = Callable[[], bool]
@@ -42,7 +39,7 @@ def prepare_data(folder: Path, name: str, wants_stop: WantsStop) -> bool:
     """Read the data, learn the vocabularies, encode all parts: once, for all trials."""
     comparison = Folder(folder)
     settings = comparison.settings
-    task = task_named(settings.task)
+    task, subject = task_named(settings.task), SUBJECTS[settings.task]
     began = time.perf_counter()
     data = task.open(_data_config(comparison))
     kinds, stores = {}, {}
@@ -61,7 +58,7 @@ def prepare_data(folder: Path, name: str, wants_stop: WantsStop) -> bool:
             "name": data.name,
             "description": data.description,
             "fingerprint": data.fingerprint,
-            "parts": _sizes(data, stores, settings.task),
+            "parts": subject.sizes(data, stores),
         },
         "scored": scored,
         "tokenizers": kinds,
@@ -72,13 +69,7 @@ def prepare_data(folder: Path, name: str, wants_stop: WantsStop) -> bool:
             "torch": torch.__version__,
         },
     }
-    if settings.task == "text":
-        passage = choose_passage(data, scored)
-        held_out = longest_match([passage[: SAMPLES * SAMPLE_CHARACTERS]], data.parts["train"].blocks())
-        found |= {"passage": passage, "held_out_match": asdict(held_out)}
-    if settings.task == "numbers":
-        start = data.parts[scored].start
-        found["passage_values"] = data.values[start : start + PASSAGE_STEPS, 0].tolist()
+    found |= subject.passage(data, scored)
     found["seconds"] = time.perf_counter() - began
     comparison.write("prepared.json", found)
     return False
@@ -90,15 +81,6 @@ def _processor() -> str:
     except OSError:
         return platform.processor()
     return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
-
-
-def _sizes(data: Any, stores: dict[str, Any], task: str) -> dict[str, int]:
-    """Of the parts: characters, steps or sequences."""
-    if task == "text":
-        return dict(data.characters)
-    if task == "numbers":
-        return {part: rows.stop - rows.start for part, rows in data.parts.items()}
-    return {part: len(store) for part, store in stores.items()}
 
 
 def check_data(folder: Path, name: str, wants_stop: WantsStop) -> bool:
@@ -126,6 +108,7 @@ def train_trial(folder: Path, name: str, wants_stop: WantsStop) -> bool:
     """Train one trial, or go on with it."""
     comparison = Folder(folder)
     settings, trial, out = comparison.settings, comparison.trial(name), comparison.run(name)
+    subject = SUBJECTS[settings.task]
     torch.set_num_threads(settings.threads)
     if (out / "config.toml").exists():
         session = resume(out, tell=print)
@@ -148,7 +131,7 @@ def train_trial(folder: Path, name: str, wants_stop: WantsStop) -> bool:
             overrides=overrides,
             tell=print,
         )
-    session.most_final_tokens = MOST_SCORED // 4 if session.task.name == "text" else session.most_final_tokens
+    session.most_final_tokens = MOST_SCORED // 4
     before = (comparison.found(name, "clock") or {"seconds": 0.0})["seconds"]
     began = time.perf_counter()
     is_late = False
@@ -171,9 +154,10 @@ def train_trial(folder: Path, name: str, wants_stop: WantsStop) -> bool:
     if not (run.path / "model.safetensors").exists():
         _keep_last(run)
     score, model = session.score, run.load_model()
-    store, is_whole = _beginning(session.task, session.data, "valid", run.vocab, settings)
-    if score is None or not is_whole or _view(model, session.task):  # else it is of the same text, in the same view
-        score = _score(run, model, session.task, store, "valid")
+    store, is_whole = subject.beginning(session.task, session.data, "valid", run.vocab, _most_scored(settings))
+    options = subject.score_options(model)
+    if score is None or not is_whole or options:  # else it is of the same part, seen in the same way
+        score = session.task.score(model, store, run.vocab, run.config.data, scored="valid", **options)
     log = list(run.read_log())
     comparison.save_found(
         name,
@@ -222,14 +206,14 @@ def score_trial(folder: Path, name: str, wants_stop: WantsStop) -> bool:
     comparison = Folder(folder)
     settings, prepared = comparison.settings, comparison.read("prepared.json")
     torch.set_num_threads(settings.threads)
-    run, task = Run.open(comparison.run(name)), task_named(settings.task)
+    run, task, subject = Run.open(comparison.run(name)), task_named(settings.task), SUBJECTS[settings.task]
     model = run.load_model()
     data = task.open(run.config.data)
     part = prepared["scored"]
     began = time.perf_counter()
-    store, is_whole = _beginning(task, data, part, run.vocab, settings)
+    store, is_whole = subject.beginning(task, data, part, run.vocab, _most_scored(settings))
     about = f"{part}{'' if is_whole else f'[:{store.num_chars}]'}:{data.fingerprint[:8]}"
-    score = _score(run, model, task, store, about)
+    score = task.score(model, store, run.vocab, run.config.data, scored=about, **subject.score_options(model))
     seconds = time.perf_counter() - began
     segments = score.segments
     numbers = {name: value for name, value in score.to_dict().items() if isinstance(value, float)}
@@ -244,33 +228,15 @@ def score_trial(folder: Path, name: str, wants_stop: WantsStop) -> bool:
         "scoring_seconds": seconds,
     }
     began = time.perf_counter()
-    found |= measure(run, model, data, store, settings.task, prepared.get("passage", ""))
+    found |= subject.measure(run, model, data, store, prepared.get("passage", ""))
     found["measuring_seconds"] = time.perf_counter() - began
     comparison.save_found(name, "scored", found)
     return False
 
 
-def _score(run: Run, model: Any, task: Task, store: Any, about: str) -> Score:
-    return task.score(model, store, run.vocab, run.config.data, scored=about, **_view(model, task))
-
-
-def _view(model: Any, task: Task) -> dict[str, Any]:
-    """Who cannot carry a state sees at least half of its window before each token, as when it writes."""
-    return {"view": "sliding"} if task.name == "text" and model.context is not None else {}
-
-
-def _beginning(task: Task, data: Any, part: str, vocab: Vocab, settings: Settings) -> tuple[Any, bool]:
-    """What every model is scored on, and whether that is the whole part: of a long text the same characters for all."""
-    most = int(min(MOST_SCORED, max(LEAST_SCORED, settings.minutes * SCORED_PER_MINUTE)))
-    if task.name != "text" or data.characters[part] <= most:
-        return task.store(data, part, vocab), True
-    text = ""
-    for block in data.parts[part].blocks():
-        text += block[: most - len(text)]
-        if len(text) == most:
-            break
-    assert vocab.tokenizer is not None
-    return TokenStore(np.concatenate([[vocab.tokenizer.boundary], vocab.tokenizer.encode(text)]), len(text)), False
+def _most_scored(settings: Settings) -> int:
+    """Characters of a part."""
+    return int(min(MOST_SCORED, max(LEAST_SCORED, settings.minutes * SCORED_PER_MINUTE)))
 
 
 def _bytes_to_ship(run: Run) -> int:

@@ -1,22 +1,28 @@
-"""What is measured of a trained model besides its score: what it costs, what it writes, how far it looks back."""
+"""What a comparison shows of each task besides scores: what a model costs, what it writes, how far it looks back."""
 
 from __future__ import annotations
 
 import math
 import time
 from collections.abc import Callable
-from typing import Any
+from dataclasses import asdict
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 
 from ..data.batch import Batch, Values
+from ..data.examples import ExampleData, ExampleStore
+from ..data.numbers import NumberData, NumberStore
+from ..data.source import TextData
 from ..data.store import TokenStore
+from ..data.vocab import Vocab
 from ..decoding import DecodingConfig, generate
 from ..evaluation.forecasts import default_horizon, forecasts
 from ..evaluation.likelihood import nats_by_position, token_nats
 from ..models.contract import evaluating
 from ..run import Run
+from ..tasks import Task
 from ..text import Tokenizer
 from .memorised import longest_match
 
@@ -30,30 +36,125 @@ PASSAGE_STEPS = 96
 TIMED_STEPS = 40
 
 
-def measure(run: Run, model: Any, data: Any, store: Any, task: str, passage: str) -> dict[str, Any]:
-    """Fields of an Entry, by what the task allows."""
-    return {"text": _measure_text, "numbers": _measure_numbers, "label": _measure_labels}[task](
-        run, model, data, store, passage
-    )
+class Subject(Protocol):
+    """What a comparison needs to know of a task."""
+
+    def sizes(self, data: Any, stores: dict[str, Any]) -> dict[str, int]:
+        """Of the parts: characters, steps or sequences."""
+        ...
+
+    def passage(self, data: Any, part: str) -> dict[str, Any]:
+        """What all models are shown side by side on, and what belongs to it: fields of a Comparison."""
+        ...
+
+    def beginning(self, task: Task, data: Any, part: str, vocab: Vocab, most: int) -> tuple[Any, bool]:
+        """What every model is scored on, and whether that is the whole part."""
+        ...
+
+    def score_options(self, model: Any) -> dict[str, Any]: ...
+    def measure(self, run: Run, model: Any, data: Any, store: Any, passage: str) -> dict[str, Any]:
+        """Fields of an Entry."""
+        ...
 
 
-def _measure_text(run: Run, model: Any, data: Any, store: TokenStore, passage: str) -> dict[str, Any]:
-    tokenizer = run.tokenizer
-    per_token = store.num_chars / max(1, store.num_tokens)  # characters
-    length = max(1, round(SAMPLE_CHARACTERS / per_token))
-    samples = sample_texts(model, tokenizer, length)
-    match = longest_match(samples, data.parts["train"].blocks())
-    prompt, timed = [[tokenizer.boundary]], DecodingConfig(max_tokens=TIMED_TOKENS)
-    one = _best_of_two(lambda: generate(model, prompt, timed))
-    many = _best_of_two(lambda: generate(model, prompt * MANY, timed))
-    return {
-        "samples": samples,
-        "memorised": {"length": match.length, "text": match.text},
-        "ms_per_token": 1000 * one / TIMED_TOKENS,
-        "generation_tokens_per_second": MANY * TIMED_TOKENS / many,
-        "by_position": by_position(model, store, per_token),
-        "surprise": surprise(model, tokenizer, passage),
-    }
+class TextSubject:
+    def sizes(self, data: TextData, stores: dict[str, Any]) -> dict[str, int]:
+        return dict(data.characters)
+
+    def passage(self, data: TextData, part: str) -> dict[str, Any]:
+        passage = choose_passage(data, part)
+        match = longest_match([passage[: SAMPLES * SAMPLE_CHARACTERS]], data.parts["train"].blocks())
+        return {"passage": passage, "held_out_match": asdict(match)}
+
+    def beginning(self, task: Task, data: TextData, part: str, vocab: Vocab, most: int) -> tuple[Any, bool]:
+        """Of a long text the same characters for all, whatever their tokenizer."""
+        if data.characters[part] <= most:
+            return task.store(data, part, vocab), True
+        assert vocab.tokenizer is not None
+        text = beginning_of(data, part, most)
+        return TokenStore(np.concatenate([[vocab.tokenizer.boundary], vocab.tokenizer.encode(text)]), len(text)), False
+
+    def score_options(self, model: Any) -> dict[str, Any]:
+        """Who cannot carry a state sees at least half of its window before each token, as when it writes."""
+        return {} if model.context is None else {"view": "sliding"}
+
+    def measure(self, run: Run, model: Any, data: TextData, store: TokenStore, passage: str) -> dict[str, Any]:
+        tokenizer = run.tokenizer
+        per_token = store.num_chars / max(1, store.num_tokens)  # characters
+        samples = sample_texts(model, tokenizer, max(1, round(SAMPLE_CHARACTERS / per_token)))
+        prompt, timed = [[tokenizer.boundary]], DecodingConfig(max_tokens=TIMED_TOKENS)
+        one = _best_of_two(lambda: generate(model, prompt, timed))
+        many = _best_of_two(lambda: generate(model, prompt * MANY, timed))
+        return {
+            "samples": samples,
+            "memorised": asdict(longest_match(samples, data.parts["train"].blocks())),
+            "ms_per_token": 1000 * one / TIMED_TOKENS,
+            "generation_tokens_per_second": MANY * TIMED_TOKENS / many,
+            "by_position": by_position(model, store, per_token),
+            "surprise": surprise(model, tokenizer, passage),
+        }
+
+
+class NumberSubject:
+    def sizes(self, data: NumberData, stores: dict[str, Any]) -> dict[str, int]:
+        return {part: rows.stop - rows.start for part, rows in data.parts.items()}
+
+    def passage(self, data: NumberData, part: str) -> dict[str, Any]:
+        start = data.parts[part].start
+        return {"passage_values": data.values[start : start + PASSAGE_STEPS, 0].tolist()}
+
+    def beginning(self, task: Task, data: NumberData, part: str, vocab: Vocab, most: int) -> tuple[Any, bool]:
+        return task.store(data, part, vocab), True
+
+    def score_options(self, model: Any) -> dict[str, Any]:
+        return {}
+
+    def measure(self, run: Run, model: Any, data: NumberData, store: NumberStore, passage: str) -> dict[str, Any]:
+        scaling = run.vocab.scaling
+        assert scaling is not None
+        horizon = min(PASSAGE_STEPS, 2 * default_horizon(run.config.data.season or 1), len(store) + 1 - store.first)
+        found = forecasts(model, store, np.array([store.first - 1]), horizon)
+        middle, low, high = (scaling.undo(values)[0][:, 0] for values in found)  # (h,) of the first column
+        row = torch.zeros(1, len(scaling.columns))
+
+        def take_steps() -> None:
+            _, state = model.start(Batch({"values": Values(row.unsqueeze(0))}, {}))
+            for _ in range(TIMED_STEPS):
+                _, state = model.step(row, state)
+
+        with torch.inference_mode(), evaluating(model):
+            seconds = _best_of_two(take_steps)
+        return {
+            "forecast": list(zip(middle.tolist(), low.tolist(), high.tolist(), strict=True)),
+            "ms_per_token": 1000 * seconds / TIMED_STEPS,
+        }
+
+
+class LabelSubject:
+    def sizes(self, data: ExampleData, stores: dict[str, Any]) -> dict[str, int]:
+        return {part: len(store) for part, store in stores.items()}
+
+    def passage(self, data: ExampleData, part: str) -> dict[str, Any]:
+        return {}
+
+    def beginning(self, task: Task, data: ExampleData, part: str, vocab: Vocab, most: int) -> tuple[Any, bool]:
+        return task.store(data, part, vocab), True
+
+    def score_options(self, model: Any) -> dict[str, Any]:
+        return {}
+
+    def measure(self, run: Run, model: Any, data: ExampleData, store: ExampleStore, passage: str) -> dict[str, Any]:
+        batch = store.batch(slice(0, 1))
+
+        def answer() -> None:
+            for _ in range(TIMED_STEPS):
+                model.predict(batch)
+
+        with torch.inference_mode(), evaluating(model):
+            return {"ms_per_token": 1000 * _best_of_two(answer) / TIMED_STEPS}
+
+
+SUBJECTS: dict[str, Subject] = {"text": TextSubject(), "numbers": NumberSubject(), "label": LabelSubject()}
 
 
 def sample_texts(model: Any, tokenizer: Tokenizer, num_tokens: int) -> list[str]:
@@ -86,48 +187,20 @@ def by_position(model: Any, store: TokenStore, per_token: float) -> list[tuple[i
     return found
 
 
-def _measure_numbers(run: Run, model: Any, data: Any, store: Any, passage: str) -> dict[str, Any]:
-    scaling = run.vocab.scaling
-    assert scaling is not None
-    horizon = min(PASSAGE_STEPS, 2 * default_horizon(run.config.data.season or 1), len(store) + 1 - store.first)
-    found = forecasts(model, store, np.array([store.first - 1]), horizon)
-    middle, low, high = (scaling.undo(values)[0][:, 0] for values in found)  # (h,) of the first column
-    _, state = model.start(Batch({"values": Values(torch.zeros(1, 1, len(scaling.columns)))}, {}))
-    row = torch.zeros(1, len(scaling.columns))
-
-    def take_steps() -> None:
-        nonlocal state
-        for _ in range(TIMED_STEPS):
-            _, state = model.step(row, state)
-
-    with torch.inference_mode(), evaluating(model):
-        seconds = _best_of_two(take_steps)
-    return {
-        "forecast": list(zip(middle.tolist(), low.tolist(), high.tolist(), strict=True)),
-        "ms_per_token": 1000 * seconds / TIMED_STEPS,
-    }
-
-
-def _measure_labels(run: Run, model: Any, data: Any, store: Any, passage: str) -> dict[str, Any]:
-    batch = store.batch(slice(0, 1))
-
-    def answer() -> None:
-        for _ in range(TIMED_STEPS):
-            model.predict(batch)
-
-    with torch.inference_mode(), evaluating(model):
-        return {"ms_per_token": 1000 * _best_of_two(answer) / TIMED_STEPS}
-
-
-def choose_passage(data: Any, part: str) -> str:
+def choose_passage(data: TextData, part: str) -> str:
     """The beginning of a part, up to the end of a line."""
+    cut = beginning_of(data, part, PASSAGE_CHARACTERS)
+    return cut[: cut.rfind("\n") + 1] if "\n" in cut[PASSAGE_CHARACTERS // 2 :] else cut
+
+
+def beginning_of(data: TextData, part: str, most: int) -> str:
+    """The first characters of a part."""
     text = ""
     for block in data.parts[part].blocks():
-        text += block
-        if len(text) >= PASSAGE_CHARACTERS:
+        text += block[: most - len(text)]
+        if len(text) == most:
             break
-    cut = text[:PASSAGE_CHARACTERS]
-    return cut[: cut.rfind("\n") + 1] if "\n" in cut[PASSAGE_CHARACTERS // 2 :] else cut
+    return text
 
 
 def _best_of_two(work: Callable[[], Any]) -> float:

@@ -111,22 +111,21 @@ def choose_seeds(minutes: float) -> int:
     return 1 + sum(minutes >= enough for enough in SEED_MINUTES)
 
 
-def training_seconds(settings: Settings, prepared_in: float) -> float:
-    """Of the wall clock, for ladder and finals together."""
-    return max(2 * SHORTEST_SECONDS, (1 - RESERVE) * settings.minutes * 60 - prepared_in)
+def seconds_left(settings: Settings, spent: float) -> float:
+    """Of the wall clock, to train in, once `spent` of it are gone."""
+    return (1 - RESERVE) * settings.minutes * 60 - spent
 
 
-def ladder(settings: Settings, prepared_in: float) -> list[Trial]:
+def ladder(settings: Settings, spent: float) -> list[Trial]:
     entries = [(model, tokenizer) for model in settings.models for tokenizer in settings.tokenizers]
-    seconds = LADDER_SHARE * training_seconds(settings, prepared_in)
-    trials = _in_equal_shares(settings, entries, "ladder", seconds)
+    trials = _in_equal_shares(settings, entries, "ladder", LADDER_SHARE * seconds_left(settings, spent))
     return [replace(trial, minutes=max(SHORTEST_SECONDS / 60, trial.minutes)) for trial in trials]
 
 
 def finals(
-    settings: Settings, standings: Sequence[Standing], *, share: float, seconds_left: float
+    settings: Settings, standings: Sequence[Standing], *, share: float, seconds: float
 ) -> tuple[list[Trial], str]:
-    """Who goes on, and why, in a sentence. `share`: minutes that a trial of the ladder had; seconds of wall clock."""
+    """Who goes on, and why, in a sentence. `share`: minutes that a trial of the ladder had; `seconds` that are left."""
     ranked = sorted((s for s in standings if math.isfinite(s.value)), key=lambda standing: standing.value)
     if not ranked:
         return [], "no family could be trained"
@@ -135,7 +134,7 @@ def finals(
         return [], "no family was still improving when its share was over, so the rest of the time was not used"
     rivals = [s for s in improving[1:MOST_FINALISTS] if _is_in_reach(s.value, improving[0].value)]
     for chosen in ([improving[0], *rivals], improving[:1]):
-        trials = _in_equal_shares(settings, [(s.family, s.tokenizer) for s in chosen], "final", seconds_left)
+        trials = _in_equal_shares(settings, [(s.family, s.tokenizer) for s in chosen], "final", seconds)
         if trials[0].minutes >= WORTH_TRAINING_LONGER * share:
             break
     if trials[0].minutes < max(share, SHORTEST_SECONDS / 60):

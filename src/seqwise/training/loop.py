@@ -100,7 +100,7 @@ def train(
         progress, carried = _restore(model, optimizers, resume, config)
     objective = objective or cast(Objective, model.loss)
     trainer = _Trainer(model, batches, config, objective, optimizers, progress, carried)
-    evaluate_at, sample_at = evaluation_steps(config), sample_steps(config)
+    evaluate_at, sample_at, plan_at = evaluation_steps(config), sample_steps(config), planning_steps(config)
     report_every = config.report_every or max(1, config.steps // 200)
     last_checkpoint = time.monotonic()
     model.train()
@@ -127,9 +127,10 @@ def train(
         if valid is not None or sample is not None or is_last or step % report_every == 0 or event:
             yield trainer.report(config.learning_rate * share, valid=valid, is_best=is_best, sample=sample, event=event)
         is_due = time.monotonic() - last_checkpoint >= config.checkpoint_seconds
-        if hooks.plan and step in planning_steps(config) and (steps := hooks.plan(step, progress.seconds)):
+        if hooks.plan and step in plan_at and (steps := hooks.plan(step, progress.seconds)):
             config = trainer.config = replace(config, steps=steps)
-            evaluate_at, sample_at, is_due = evaluation_steps(config), sample_steps(config), True
+            evaluate_at, sample_at, plan_at = evaluation_steps(config), sample_steps(config), planning_steps(config)
+            is_due = True
         is_over = is_last or progress.is_stopped or hooks.wants_stop()
         if hooks.checkpoint and (is_due or is_over):
             hooks.checkpoint(trainer.checkpoint())
