@@ -69,7 +69,7 @@ def curve_of(law: PowerLaw, *, num: int = 12, until: float = 120.0) -> list[Poin
 def test_validation_ranks_whatever_the_test_part_says() -> None:
     entries = [entry("rnn", 2.0, test=1.0), entry("gpt", 1.5, test=3.0), entry("hmm", None), entry("lstm", 1.7)]
     assert [e.name for e in rank(entries)] == ["gpt", "lstm", "rnn", "hmm"]
-    winner = choose_winner(entries)
+    winner = choose_winner(entries, {})
     assert winner is not None
     assert winner.name == "gpt"
 
@@ -83,9 +83,16 @@ def test_densities_below_zero_are_ranked_before_those_above_and_none_is_not_zero
 def test_what_is_no_number_wins_nothing(bad: float) -> None:
     entries = [entry("rnn", bad), entry("gpt", 1.5), entry("lstm", 1.7)]
     assert [e.name for e in rank(entries)] == ["gpt", "lstm", "rnn"]
-    winner = choose_winner(entries)
+    winner = choose_winner(entries, {})
     assert winner is not None
     assert winner.name == "gpt"
+
+
+def test_of_models_that_validation_cannot_tell_apart_the_smallest_wins() -> None:
+    entries = [entry("gru", 2.0, bytes_on_disk=400), entry("ngram", 2.02, bytes_on_disk=60)]
+    entries += [entry("hmm", 2.2, bytes_on_disk=10), entry("rnn", 2.01, bytes_on_disk=50, over_limit=True)]
+    noisy, sure = scores_of(entries, noise=50.0), scores_of(entries)
+    assert [choose_winner(entries, known).name for known in (noisy, sure, {})] == ["ngram", "gru", "gru"]  # type: ignore[union-attr]
 
 
 # -- gaps ------------------------------------------------------------------------------------------------------------

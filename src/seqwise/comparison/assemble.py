@@ -40,7 +40,9 @@ def assemble(folder: Folder, running: Collection[str] = ()) -> Comparison:
             segments[name] = found
     entries = mark_front(entries)
     metric = _metric(folder, trials)
-    winner, sentences = recommend(entries, segments, metric, settings.source) if segments or is_complete else (None, [])
+    winner, sentences = None, list[str]()
+    if segments or is_complete:
+        winner, sentences = recommend(entries, segments, metric, settings.source, _validated(folder, trials))
     ladder, final = (rank([e for e in entries if e.stage == stage]) for stage in ("ladder", "final"))
     held_out = prepared.get("held_out_match")
     return Comparison(
@@ -159,6 +161,17 @@ def _entry(
         forecast=[(middle, low, high) for middle, low, high in shown.get("forecast", [])],
     )
     return made, together
+
+
+def _validated(folder: Folder, trials: list[Trial]) -> dict[str, Segments]:
+    """Stretches of the validation part by entry, its seeds together."""
+    by_entry: dict[str, list[Segments]] = {}
+    for trial in trials:
+        found = folder.found(trial.name, "trained")
+        if found and "valid_totals" in found:
+            one = Segments.of(np.array(found["valid_totals"]), np.array(found["valid_counts"]))
+            by_entry.setdefault(trial.entry, []).append(one)
+    return {name: joined(seeds) for name, seeds in by_entry.items()}
 
 
 def _metric(folder: Folder, trials: list[Trial]) -> Metric:

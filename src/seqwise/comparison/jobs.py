@@ -167,6 +167,8 @@ def train_trial(folder: Path, name: str, wants_stop: WantsStop) -> bool:
             "is_late": session.is_interrupted,
             "train_tokens": run.config.training.train_tokens,
             "valid": score.segments.value,
+            "valid_totals": score.segments.totals[0].tolist(),
+            "valid_counts": score.segments.counts.tolist(),
             "settings": sizes_in_words(run.config),
             "tokens_per_second": log[-1]["tokens_per_second"],
             "best_at": _best_at(log),

@@ -16,6 +16,7 @@ from .results import Entry, Gap, Point
 
 NEAR = 0.15  # of the value: a smaller or faster model that costs more is no alternative
 MUCH = 2.0  # times smaller or faster
+AS_GOOD = 0.03  # of the value, where validation cannot tell two models apart
 FIT_FROM = 0.1  # share of a curve that is left out of the fit: what comes first says little of what comes last
 FIT_TO = 0.75  # share of a curve that a fit must foretell the rest from
 FIT_HOLDS = 0.015  # relative error of what it foretold
@@ -70,17 +71,37 @@ def mark_limits(entry: Entry, limits: Limits) -> Entry:
     return replace(entry, over_limit=bool(broken), notes=[*entry.notes, *broken]) if broken else entry
 
 
-def choose_winner(entries: Sequence[Entry]) -> Entry | None:
-    """The best by validation that keeps the limits."""
+def choose_winner(entries: Sequence[Entry], validated: dict[str, Segments]) -> Entry | None:
+    """The best by validation that keeps the limits; the smallest of those that validation cannot tell from it.
+
+    `validated` are the stretches of the validation part, where they are known.
+    """
     able = [entry for entry in entries if entry.test is not None and not entry.over_limit]
-    return rank(able)[0] if able else None
+    if not able:
+        return None
+    best = rank(able)[0]
+    if best.valid is None or best.name not in validated:
+        return best
+
+    def is_as_good(entry: Entry) -> bool:
+        if entry.name not in validated or entry.valid is None or best.valid is None:
+            return False
+        if not entry.valid - best.valid <= AS_GOOD * abs(best.valid):
+            return False
+        return not compare_segments(validated[best.name], validated[entry.name]).is_distinguishable
+
+    return min([best, *filter(is_as_good, able)], key=lambda entry: entry.bytes_on_disk)
 
 
 def recommend(
-    entries: Sequence[Entry], segments: dict[str, Segments], metric: Metric, source: Sequence[str] = ("DATA",)
+    entries: Sequence[Entry],
+    segments: dict[str, Segments],
+    metric: Metric,
+    source: Sequence[str] = ("DATA",),
+    validated: dict[str, Segments] | None = None,
 ) -> tuple[str | None, list[str]]:
     """The winner, and two or three sentences on it. `source` is what a user would train it on for longer."""
-    winner = choose_winner(entries)
+    winner = choose_winner(entries, validated or {})
     if winner is None:
         if any(entry.test is not None for entry in entries):
             return None, ["No model keeps all the limits that were asked for; loosen one, or give more time."]
@@ -107,7 +128,9 @@ def _why(winner: Entry, entries: Sequence[Entry], segments: dict[str, Segments],
     if found.is_distinguishable:
         less = f"{-found.gain:.{metric.digits}f}"
         return f"{use}. Validation chose it; on the scored part {other.name} needs {less} less, so look at both."
-    return f"{use}. It is not distinguishable from {other.name} (difference 95 %: {low} to {high}): either will do."
+    smaller = " and it is the smaller one" if winner.bytes_on_disk < other.bytes_on_disk else ""
+    apart = f"not distinguishable from {other.name} (difference 95 %: {low} to {high})"
+    return f"{use}. It is {apart}{smaller or ': either will do'}."
 
 
 def _trade_off(winner: Entry, entries: Sequence[Entry], metric: Metric) -> list[str]:
@@ -130,8 +153,9 @@ def _trade_off(winner: Entry, entries: Sequence[Entry], metric: Metric) -> list[
     assert pick.test is not None
     gains = [f"{faster(pick):.1f} times faster"] if faster(pick) >= MUCH else []
     gains += [f"{smaller(pick):.1f} times smaller"] if smaller(pick) >= MUCH else []
-    price = f"{pick.test.value - winner.test.value:.{metric.digits}f} {metric.name} more"
-    return [f"Where size or speed counts, {pick.name} is {' and '.join(gains)} at {price}."]
+    price = pick.test.value - winner.test.value
+    at = f" at {price:.{metric.digits}f} {metric.name} more" if price > 0 else ", and does no worse on the scored part"
+    return [f"Where size or speed counts, {pick.name} is {' and '.join(gains)}{at}."]
 
 
 def _next_step(winner: Entry, metric: Metric, source: Sequence[str]) -> list[str]:

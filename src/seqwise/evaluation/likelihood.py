@@ -35,7 +35,7 @@ CHUNK = 256  # tokens read at once where the state is carried
 WINDOWS = 64  # read at once
 TRACKS = 16  # stretches of text that are read side by side where the state is carried
 MOST_STRETCHES = 400  # of the text, to resample
-SHORTEST_STRETCH = 100  # characters
+SHORTEST_STRETCH = 100  # characters; of a short text a tenth, so that there is something to resample
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,7 @@ def nats_by_position(model: Scores, store: TokenStore, *, context: int, most_win
 
 def num_stretches(num_chars: int) -> int:
     """By characters, so that it is the same for every tokenizer: many, but each long enough to stand for itself."""
-    return max(1, min(MOST_STRETCHES, num_chars // SHORTEST_STRETCH))
+    return max(1, min(MOST_STRETCHES, num_chars // SHORTEST_STRETCH), min(10, num_chars // (SHORTEST_STRETCH // 10)))
 
 
 def _sums_over(
