@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from seqwise.data.batch import next_token_batch
+from seqwise.data.batch import next_token_batch, prompt_batch
 from seqwise.decoding import DecodingConfig, Hypothesis, generate
 from seqwise.decoding.beam import beam_search
 from seqwise.errors import ConfigError
@@ -70,7 +70,9 @@ def test_a_beam_as_wide_as_all_texts_finds_what_exhaustive_search_finds(
     exhaustive = generate(model, PROMPTS, DecodingConfig(method="exhaustive", **settings))
     wide = DecodingConfig(method="beam", beam_width=model.vocab_size**LENGTH, **settings)
     with torch.inference_mode():
-        for found, expected in zip(beam_search(model, PROMPTS, wide), exhaustive, strict=True):
+        for found, expected in zip(
+            beam_search(model, prompt_batch(PROMPTS), wide, [LENGTH] * 3), exhaustive, strict=True
+        ):
             same(found, expected)
 
 
@@ -148,7 +150,8 @@ def test_a_finished_hypothesis_far_behind_the_first_is_still_found(make_chain: M
     for penalty in (0.0, 0.3, 1.0, 2.0):
         settings = {"max_tokens": 6, "num_results": 2, "length_penalty": penalty, "stop": 3}
         with torch.inference_mode():
-            beam = beam_search(chain, [[0]], DecodingConfig(method="beam", beam_width=64, **settings))[0]
+            config = DecodingConfig(method="beam", beam_width=64, **settings)
+            beam = beam_search(chain, prompt_batch([[0]]), config, [6])[0]
         same(beam, generate(chain, [[0]], DecodingConfig(method="exhaustive", **settings))[0])
 
 

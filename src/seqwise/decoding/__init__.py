@@ -3,7 +3,8 @@
     generate(model, prompts, DecodingConfig(method="sample", top_k=40))   -> for each prompt its hypotheses, best first
     stream(model, prompt, config)                                         -> tokens one by one, as they are chosen
 
-The same prompt and seed give the same tokens, alone or in any batch.
+Prompts are ids, or a batch whose inputs say what is asked (the sources of translations). The same prompt and seed give
+the same tokens, alone or in any batch.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ from contextlib import contextmanager
 
 import torch
 
+from ..data.batch import Batch, prompt_batch
 from ..errors import ConfigError
 from ..models import num_parameters
-from ..models.contract import Continues
+from ..models.contract import Continues, device_of
 from .beam import beam_search
 from .exhaustive import exhaustive_search
 from .sampling import choose_steps, sample
@@ -27,25 +29,34 @@ __all__ = ["DecodingConfig", "Hypothesis", "generate", "stream"]
 
 
 @torch.inference_mode()
-def generate(model: Continues, prompts: Sequence[Sequence[int]], config: DecodingConfig) -> list[list[Hypothesis]]:
-    """The continuations of each prompt, best first; prompts are ids that begin with the boundary token."""
-    _check(model, prompts, config)
+def generate(
+    model: Continues,
+    prompts: Batch | Sequence[Sequence[int]],
+    config: DecodingConfig,
+    *,
+    limits: Sequence[int] | None = None,
+) -> list[list[Hypothesis]]:
+    """The continuations of each prompt, best first; prompts of ids begin with the boundary token.
+
+    `limits` are the tokens to add to each prompt at most, where they are fewer than `config.max_tokens`.
+    """
+    prompt = _checked(model, prompts, config)
+    most = [min(config.max_tokens, limit) for limit in limits] if limits else [config.max_tokens] * len(prompt)
     search = {"greedy": sample, "sample": sample, "beam": beam_search, "exhaustive": exhaustive_search}[config.method]
-    with few_threads(model, len(prompts) * config.num_results):
-        return search(model, prompts, config)
+    width = config.beam_width if config.method == "beam" else config.num_results
+    with few_threads(model, len(prompt) * width):
+        return search(model, prompt, config, most)
 
 
 @torch.inference_mode()
 def stream(model: Continues, prompt: Sequence[int], config: DecodingConfig) -> Iterator[int]:
     """The tokens of one greedy or sampled continuation, each as soon as it is chosen."""
-    _check(model, [prompt], config)
+    batch = _checked(model, [prompt], config)
     if config.method not in ("greedy", "sample"):
         raise ConfigError(f"{config.method} search knows its answer only at the end; stream greedy or sampled text.")
     with few_threads(model, 1):
-        for tokens, _ in choose_steps(model, [prompt], config):
+        for _, tokens, _ in choose_steps(model, batch, config, [config.max_tokens]):
             yield int(tokens[0])
-            if int(tokens[0]) == config.stop:
-                return
 
 
 @contextmanager
@@ -60,10 +71,12 @@ def few_threads(model: Continues, num_rows: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _check(model: Continues, prompts: Sequence[Sequence[int]], config: DecodingConfig) -> None:
+def _checked(model: Continues, prompts: Batch | Sequence[Sequence[int]], config: DecodingConfig) -> Batch:
     if not isinstance(model, Continues):
         raise ConfigError(f"{type(model).__name__} does not continue text: it has no start and step.")
-    if not prompts or any(len(prompt) == 0 for prompt in prompts):
+    if not isinstance(prompts, Batch) and (not prompts or any(len(prompt) == 0 for prompt in prompts)):
         raise ConfigError("a prompt needs at least one token; begin it with the boundary token.")
     if config.method == "beam" and config.beam_width > model.vocab_size:
         raise ConfigError(f"beam_width={config.beam_width} is wider than the vocabulary of {model.vocab_size} tokens.")
+    device = device_of(model)
+    return prompts.to(device) if isinstance(prompts, Batch) else prompt_batch(prompts, device=device)

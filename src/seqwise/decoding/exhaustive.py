@@ -7,47 +7,59 @@ from collections.abc import Sequence
 
 import torch
 
-from ..data.batch import prompt_batch
+from ..data.batch import Batch
 from ..errors import ConfigError
-from ..models.contract import Continues, device_of, select_rows
+from ..models.contract import Continues, select_rows
+from .choices import adjusted, best_of
 from .settings import DecodingConfig, Hypothesis
 
 MOST_HYPOTHESES = 1_000_000
 
 
 def exhaustive_search(
-    model: Continues, prompts: Sequence[Sequence[int]], config: DecodingConfig
+    model: Continues, prompt: Batch, config: DecodingConfig, limits: Sequence[int]
 ) -> list[list[Hypothesis]]:
-    """The `num_results` best of all continuations that end in `stop` or have `max_tokens` tokens."""
-    power = config.max_tokens * math.log10(model.vocab_size)  # of ten
+    """The `num_results` best of all continuations that end in `stop` or have as many tokens as they may."""
+    power = max(limits) * math.log10(model.vocab_size)  # of ten
     if power > math.log10(MOST_HYPOTHESES):
         raise ConfigError(
-            f"exhaustive search over {model.vocab_size} tokens and {config.max_tokens} steps would score "
+            f"exhaustive search over {model.vocab_size} tokens and {max(limits)} steps would score "
             f"about 10^{power:.1f} texts (the limit is {MOST_HYPOTHESES:,}). "
             "Lower --max-tokens, or use --method beam."
         )
-    return [_search(model, prompt, config) for prompt in prompts]
+    return [_search(model, prompt.rows(slice(n, n + 1)), config, limit) for n, limit in enumerate(limits)]
 
 
-def _search(model: Continues, prompt: Sequence[int], config: DecodingConfig) -> list[Hypothesis]:
+def _search(model: Continues, prompt: Batch, config: DecodingConfig, limit: int) -> list[Hypothesis]:
     V, found = model.vocab_size, []
-    log_probs, state = model.start(prompt_batch([prompt], device=device_of(model)))
-    running: list[list[int]] = [[]]
-    totals = torch.zeros(1, dtype=torch.float64, device=log_probs.device)
-    for length in range(1, config.max_tokens + 1):
-        totals = (totals.unsqueeze(1) + log_probs.double()).view(-1)  # every row with every token
-        running = [[*tokens, token] for tokens in running for token in range(V)]
-        goes_on = []
-        for i, (tokens, total) in enumerate(zip(running, totals.tolist(), strict=True)):
-            ends = tokens[-1] == config.stop
-            if ends or length == config.max_tokens:
-                found.append(Hypothesis(tokens, total, is_finished=ends))
-            else:
-                goes_on.append(i)
-        if not goes_on:
+    log_probs, state = model.start(prompt)
+    running = torch.empty(1, 0, dtype=torch.long, device=log_probs.device)  # (R, T)
+    totals = ranked = torch.zeros(1, dtype=torch.float64, device=log_probs.device)
+    for length in range(1, limit + 1):
+        allowed = adjusted(log_probs, running, config)
+        ranked = (ranked.unsqueeze(1) + allowed.double()).view(-1)  # every row with every token
+        totals = (totals.unsqueeze(1) + log_probs.double()).view(-1)
+        running = torch.cat(
+            [
+                running.repeat_interleave(V, dim=0),
+                torch.arange(V, device=running.device).repeat(len(running)).view(-1, 1),
+            ],
+            dim=1,
+        )
+        ends = running[:, -1] == (-1 if config.stop is None else config.stop)
+        is_complete = (ends | (length == limit)) & (ranked > float("-inf"))
+        is_penalised = config.repetition_penalty != 1.0
+        for tokens, total, rank, is_end in zip(
+            running[is_complete].tolist(),
+            totals[is_complete].tolist(),
+            ranked[is_complete].tolist(),
+            ends[is_complete].tolist(),
+            strict=True,
+        ):
+            found.append(Hypothesis(tokens, total, is_end, rank if is_penalised else None))
+        index = (~ends).nonzero().squeeze(1)
+        if length == limit or not len(index):
             break
-        index = torch.tensor(goes_on, device=totals.device)
-        running, totals = [running[i] for i in goes_on], totals[index]
-        last = torch.tensor([tokens[-1] for tokens in running], device=totals.device)
-        log_probs, state = model.step(last, select_rows(state, index // V))
-    return sorted(found, key=lambda h: -h.score(config.length_penalty))[: config.num_results]
+        running, totals, ranked = running[index], totals[index], ranked[index]
+        log_probs, state = model.step(running[:, -1], select_rows(state, index // V))
+    return best_of(found, config)

@@ -1,4 +1,4 @@
-"""Greedy and sampled continuation. Shapes: B prompts times samples, V vocabulary."""
+"""Greedy and sampled continuation. Shapes: R prompts times samples, V vocabulary, T tokens so far."""
 
 from __future__ import annotations
 
@@ -7,51 +7,73 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-from ..data.batch import prompt_batch
-from ..models.contract import Continues, device_of
+from ..data.batch import Batch
+from ..models.contract import Continues, select_rows
+from .choices import adjusted
 from .settings import DecodingConfig, Hypothesis
 
 
-def sample(model: Continues, prompts: Sequence[Sequence[int]], config: DecodingConfig) -> list[list[Hypothesis]]:
+def sample(model: Continues, prompt: Batch, config: DecodingConfig, limits: Sequence[int]) -> list[list[Hypothesis]]:
     """`num_results` continuations of each prompt. Sample number i of a prompt is the same in any batch."""
-    rows = [prompt for prompt in prompts for _ in range(config.num_results)]
-    chosen, chosen_log_probs = [], []
-    is_running = torch.ones(len(rows), dtype=torch.bool)
-    for tokens, log_probs in choose_steps(model, rows, config):
-        chosen.append(tokens)
-        chosen_log_probs.append(log_probs)
-        if config.stop is not None:
-            is_running &= tokens != config.stop
-            if not is_running.any():
-                break
-    all_tokens, all_log_probs = torch.stack(chosen, dim=1), torch.stack(chosen_log_probs, dim=1)  # (B, T)
+    n = config.num_results
+    chosen: list[list[int]] = [[] for _ in range(len(prompt) * n)]
+    totals = [0.0] * len(chosen)
+    for rows, tokens, log_probs in choose_steps(model, prompt, config, limits):
+        for row, token, log_prob in zip(rows, tokens.tolist(), log_probs.tolist(), strict=True):
+            if len(chosen[row]) < limits[row // n] and (not chosen[row] or chosen[row][-1] != config.stop):
+                chosen[row].append(token)
+                totals[row] += log_prob
     found = [
-        _cut(tokens, log_probs, config.stop)
-        for tokens, log_probs in zip(all_tokens.tolist(), all_log_probs, strict=True)
+        Hypothesis(tokens, total, config.stop is not None and tokens[-1] == config.stop)
+        for tokens, total in zip(chosen, totals, strict=True)
     ]
-    return [found[i : i + config.num_results] for i in range(0, len(found), config.num_results)]
+    return [found[i : i + n] for i in range(0, len(found), n)]
 
 
 def choose_steps(
-    model: Continues, rows: Sequence[Sequence[int]], config: DecodingConfig
-) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yields the tokens chosen at each step (B,) and their log-probabilities (B,)."""
-    log_probs, state = model.start(prompt_batch(rows, device=device_of(model)))
-    uniform = None
-    if config.method == "sample":
-        uniform = torch.stack([_uniform(config, i % config.num_results) for i in range(len(rows))], dim=1)  # (T, B)
-    for step in range(config.max_tokens):
+    model: Continues, prompt: Batch, config: DecodingConfig, limits: Sequence[int]
+) -> Iterator[tuple[list[int], Tensor, Tensor]]:
+    """Yields, step by step, the rows that are running, the token chosen for each, (R,), and its log-probability.
+
+    A prompt leaves when all its samples are done.
+    """
+    n = config.num_results
+    log_probs, state = model.start(prompt)
+    prompts = torch.arange(len(prompt))  # those still running
+    limit_of = torch.tensor(limits)
+    if n > 1:
+        index = prompts.to(log_probs.device).repeat_interleave(n)
+        log_probs, state = log_probs[index], select_rows(state, index)
+    uniform = (
+        torch.stack([_uniform(config, i) for i in range(n)], dim=1) if config.method == "sample" else None
+    )  # (T, n)
+    tokens = torch.empty(len(log_probs), 0, dtype=torch.long, device=log_probs.device)
+    is_over = torch.zeros(len(log_probs), dtype=torch.bool)
+    for step in range(max(limits)):
+        allowed = adjusted(log_probs, tokens, config)
         if uniform is None:
-            tokens = log_probs.argmax(dim=1)
+            chosen = allowed.argmax(dim=1)
         else:
-            tokens = draw(log_probs, uniform[step], config)
-        yield tokens.cpu(), log_probs.gather(1, tokens.unsqueeze(1)).squeeze(1).cpu()
-        if step + 1 < config.max_tokens:
-            log_probs, state = model.step(tokens, state)
+            chosen = draw(allowed, uniform[step].repeat(len(prompts)), config)
+        rows = (prompts.unsqueeze(1) * n + torch.arange(n)).view(-1).tolist()
+        yield rows, chosen.cpu(), log_probs.gather(1, chosen.unsqueeze(1)).squeeze(1).cpu().double()
+        tokens = torch.cat([tokens, chosen.unsqueeze(1)], dim=1)
+        is_over |= limit_of[prompts].repeat_interleave(n) <= step + 1
+        if config.stop is not None:
+            is_over |= chosen.cpu() == config.stop
+        stays = (~is_over.view(-1, n).all(dim=1)).nonzero().squeeze(1)  # prompts
+        if not len(stays):
+            return
+        if len(stays) < len(prompts):
+            kept = (stays.unsqueeze(1) * n + torch.arange(n)).view(-1)
+            prompts, is_over = prompts[stays], is_over[kept]
+            index = kept.to(tokens.device)
+            tokens, chosen, state = tokens[index], chosen[index], select_rows(state, index, stays.to(tokens.device))
+        log_probs, state = model.step(chosen, state)
 
 
 def draw(log_probs: Tensor, uniform: Tensor, config: DecodingConfig) -> Tensor:
-    """One token per row: where a uniform number falls in the running sum of probabilities. (B, V), (B,) -> (B,)"""
+    """One token per row: where a uniform number falls in the running sum of probabilities. (R, V), (R,) -> (R,)"""
     logits = log_probs.double() / config.temperature
     if config.top_k is not None and config.top_k < logits.shape[1]:
         kept = logits.topk(config.top_k, dim=1)  # exactly k, also where tokens tie
@@ -70,9 +92,3 @@ def _uniform(config: DecodingConfig, number: int) -> Tensor:
     """The chance behind sample `number` of a prompt: it depends on nothing else in the batch."""
     generator = torch.Generator().manual_seed((config.seed * 1_000_003 + number) % (1 << 63))
     return torch.rand(config.max_tokens, generator=generator, dtype=torch.float64)
-
-
-def _cut(tokens: list[int], log_probs: Tensor, stop: int | None) -> Hypothesis:
-    is_finished = stop is not None and stop in tokens
-    length = tokens.index(stop) + 1 if stop is not None and is_finished else len(tokens)
-    return Hypothesis(tokens[:length], float(log_probs[:length].double().sum()), is_finished)

@@ -7,6 +7,8 @@ from typing import Literal
 
 from ..errors import ConfigError
 
+LengthForm = Literal["power", "gnmt"]
+
 
 @dataclass(frozen=True)
 class DecodingConfig:
@@ -14,6 +16,8 @@ class DecodingConfig:
     """How the next token is chosen."""
     max_tokens: int = 200
     """Tokens to add to the prompt at most."""
+    min_tokens: int = 0
+    """The stop token is not chosen before so many are there, itself included."""
     temperature: float = 1.0
     """Below 1 the model is surer of itself than it is, above 1 less sure; for sampling."""
     top_k: int | None = None
@@ -28,6 +32,10 @@ class DecodingConfig:
     """Hypotheses kept at each step of beam search."""
     length_penalty: float = 0.0
     """Hypotheses compete by log-probability / length ** length_penalty; 1 is the average per token."""
+    length_form: LengthForm = "power"
+    """power: length ** length_penalty; gnmt: ((5 + length) / 6) ** length_penalty (Wu et al. 2016)."""
+    repetition_penalty: float = 1.0
+    """What the log-probability of a token that was added before is multiplied with; above 1 repeats less."""
     stop: int | None = None
     """A token that ends a hypothesis; it stays at its end."""
 
@@ -35,6 +43,10 @@ class DecodingConfig:
         for name in ("max_tokens", "num_results", "beam_width"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} = {getattr(self, name)} should be at least 1.")
+        if not 0 <= self.min_tokens <= self.max_tokens:
+            raise ConfigError(
+                f"min_tokens = {self.min_tokens} should lie between 0 and max_tokens = {self.max_tokens}."
+            )
         if not self.temperature > 0:
             raise ConfigError(
                 f"temperature = {self.temperature} should be above 0; for no chance at all: --method greedy."
@@ -45,10 +57,17 @@ class DecodingConfig:
             raise ConfigError(f"top_p = {self.top_p} should lie in (0, 1].")
         if self.length_penalty < 0:
             raise ConfigError(f"length_penalty = {self.length_penalty} should not be negative.")
+        if not self.repetition_penalty > 0:
+            raise ConfigError(f"repetition_penalty = {self.repetition_penalty} should be above 0; 1 changes nothing.")
         if self.method == "beam" and self.num_results > self.beam_width:
             raise ConfigError(f"{self.num_results} results need a beam_width of as many; it is {self.beam_width}.")
         if self.method == "greedy" and self.num_results > 1:
             raise ConfigError("greedy search has one result; for several use --method sample or beam.")
+
+
+def length_norm(length: int, penalty: float, form: LengthForm = "power") -> float:
+    """What the log-probability of a hypothesis of so many tokens is divided by; it never falls with length."""
+    return (length if form == "power" else (5 + length) / 6) ** penalty
 
 
 @dataclass(frozen=True)
@@ -58,9 +77,12 @@ class Hypothesis:
     tokens: list[int]
     """What was added, the stop token included."""
     log_prob: float
-    """log p(tokens | prompt) under the model as it is (no temperature, no cut), nats."""
+    """log p(tokens | prompt) under the model as it is (no temperature, no cut, no penalty), nats."""
     is_finished: bool
     """Whether it ended in the stop token."""
+    ranked_by: float | None = None
+    """What search added up in its place where tokens were penalised."""
 
-    def score(self, length_penalty: float) -> float:
-        return self.log_prob / len(self.tokens) ** length_penalty
+    def score(self, length_penalty: float, form: LengthForm = "power") -> float:
+        total = self.log_prob if self.ranked_by is None else self.ranked_by
+        return total / length_norm(len(self.tokens), length_penalty, form)

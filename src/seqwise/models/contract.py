@@ -45,16 +45,23 @@ class State:
     own: dict[str, Tensor]
     """One row per hypothesis, batch first: this is what search reorders."""
     memory: dict[str, Tensor] = field(default_factory=dict)
-    """One row per source (an encoder's output): never copied per hypothesis."""
+    """One row per source (an encoder's output): never copied per hypothesis. Hypotheses stand in groups of equal size,
+    those of the first source first."""
 
     def detach(self) -> State:
         """The same numbers with no gradient into the past: where backpropagation through time is cut."""
         return State({k: v.detach() for k, v in self.own.items()}, {k: v.detach() for k, v in self.memory.items()})
 
 
-def select_rows(state: State, index: Tensor) -> State:
-    """A copy whose hypotheses are those at `index` (B',): the one operation that search needs."""
-    return State({name: tensor.index_select(0, index) for name, tensor in state.own.items()}, state.memory)
+def select_rows(state: State, index: Tensor, sources: Tensor | None = None) -> State:
+    """A copy whose hypotheses are those at `index` (B',): the one operation that search needs.
+
+    Where there is memory, hypotheses keep their source; `sources` are those of which any are left.
+    """
+    memory = state.memory
+    if sources is not None:
+        memory = {name: tensor.index_select(0, sources) for name, tensor in memory.items()}
+    return State({name: tensor.index_select(0, index) for name, tensor in state.own.items()}, memory)
 
 
 def restart_rows(state: State, starts_anew: Tensor, fresh: State) -> State:

@@ -1,0 +1,53 @@
+"""What may be chosen at a step: log-probabilities with the user's wishes applied, and the best of a large vocabulary.
+
+Shapes: R hypotheses, V vocabulary, T tokens so far.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from .settings import DecodingConfig, Hypothesis
+
+BLOCK = 64  # tokens whose best is found at once
+LARGE_VOCAB = 1024  # from here on looking into few blocks is faster than sorting all
+
+
+def adjusted(log_probs: Tensor, tokens: Tensor, config: DecodingConfig) -> Tensor:
+    """`log_probs` (R, V) after `tokens` (R, T): no early stop, and what was added before less probable."""
+    too_early = config.stop is not None and tokens.shape[1] + 1 < config.min_tokens
+    if not too_early and config.repetition_penalty == 1.0:
+        return log_probs
+    log_probs = log_probs.clone()
+    if config.repetition_penalty != 1.0 and tokens.shape[1]:
+        log_probs.scatter_(1, tokens, log_probs.gather(1, tokens) * config.repetition_penalty)
+    if too_early:
+        log_probs[:, config.stop] = float("-inf")
+    return log_probs
+
+
+def top_tokens(log_probs: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The k highest of each row and their tokens, (R, k) each, highest first.
+
+    The k highest stand in the k blocks with the highest maxima, so the rest is not looked at.
+    """
+    R, V = log_probs.shape
+    num_blocks = V // BLOCK
+    if V < LARGE_VOCAB or num_blocks <= k:
+        return log_probs.topk(k, dim=1)  # type: ignore[return-value]
+    whole = log_probs[:, : num_blocks * BLOCK].unflatten(1, (num_blocks, BLOCK))  # (R, blocks, BLOCK)
+    blocks = whole.amax(dim=2).topk(k, dim=1).indices  # (R, k)
+    candidates = whole.gather(1, blocks.unsqueeze(2).expand(-1, -1, BLOCK)).flatten(1)  # (R, k * BLOCK)
+    tokens = (blocks.unsqueeze(2) * BLOCK + torch.arange(BLOCK, device=blocks.device)).flatten(1)
+    if rest := V - num_blocks * BLOCK:
+        candidates = torch.cat([candidates, log_probs[:, -rest:]], dim=1)
+        tokens = torch.cat([tokens, torch.arange(V - rest, V, device=tokens.device).expand(R, -1)], dim=1)
+    found = candidates.topk(k, dim=1)
+    return found.values, tokens.gather(1, found.indices)
+
+
+def best_of(hypotheses: list[Hypothesis], config: DecodingConfig) -> list[Hypothesis]:
+    """The `num_results` best, best first."""
+    ranked = sorted(hypotheses, key=lambda h: -h.score(config.length_penalty, config.length_form))
+    return ranked[: config.num_results]
