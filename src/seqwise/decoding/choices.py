@@ -35,7 +35,7 @@ def top_tokens(log_probs: Tensor, k: int) -> tuple[Tensor, Tensor]:
     R, V = log_probs.shape
     num_blocks = V // BLOCK
     if V < LARGE_VOCAB or num_blocks <= k:
-        return log_probs.topk(k, dim=1)  # type: ignore[return-value]
+        return log_probs.topk(k, dim=1)
     whole = log_probs[:, : num_blocks * BLOCK].unflatten(1, (num_blocks, BLOCK))  # (R, blocks, BLOCK)
     blocks = whole.amax(dim=2).topk(k, dim=1).indices  # (R, k)
     candidates = whole.gather(1, blocks.unsqueeze(2).expand(-1, -1, BLOCK)).flatten(1)  # (R, k * BLOCK)

@@ -1,6 +1,6 @@
 """The feed-forward layer: each token by itself, widened, bent, narrowed.
 
-    y = W_2 f(W_1 x)       f: GELU (Hendrycks & Gimpel 2016) or the square of ReLU (So et al. 2021)
+    y = W_2 f(W_1 x)       f: ReLU, GELU (Hendrycks & Gimpel 2016) or the square of ReLU (So et al. 2021)
 
 Shapes: D model width, F feed-forward width.
 """
@@ -36,14 +36,18 @@ def squared_relu(x: Tensor) -> Tensor:
     return x.relu_().square_()  # x is the product just made: nobody else needs it
 
 
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"gelu": functional.gelu, "squared_relu": squared_relu}
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": functional.relu,
+    "gelu": functional.gelu,
+    "squared_relu": squared_relu,
+}
 
 
 class FeedForward(nn.Module):
-    def __init__(self, model_dim: int, hidden_dim: int, activation: str):
+    def __init__(self, model_dim: int, hidden_dim: int, activation: str, *, bias: bool = False):
         super().__init__()
-        self.widen = nn.Linear(model_dim, hidden_dim, bias=False)
-        self.narrow = nn.Linear(hidden_dim, model_dim, bias=False)
+        self.widen = nn.Linear(model_dim, hidden_dim, bias=bias)
+        self.narrow = nn.Linear(hidden_dim, model_dim, bias=bias)
         self.activation = ACTIVATIONS[activation]
 
     def forward(self, x: Tensor) -> Tensor:

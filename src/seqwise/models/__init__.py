@@ -14,6 +14,8 @@ from .hmm import HMM, HMMConfig
 from .kalman import Kalman, KalmanConfig
 from .ngram import Ngram, NgramConfig
 from .recurrent import GRUConfig, LSTMConfig, RNNConfig, build_gru, build_lstm, build_rnn
+from .seq2seq import Seq2SeqConfig, build_seq2seq
+from .transformer import TransformerConfig, build_transformer
 from .window import WindowConfig, build_window
 
 
@@ -30,7 +32,7 @@ class Family:
     tasks: tuple[str, ...] = ("text", "numbers", "label")
 
 
-TEXT, NUMBERS, LABEL = "text", "numbers", "label"
+TEXT, NUMBERS, LABEL, PAIRS = "text", "numbers", "label", "pairs"
 MODELS = {
     "ngram": Family(
         NgramConfig,
@@ -82,6 +84,24 @@ MODELS = {
         GRUConfig, build_gru, "gradients", 2014, "h, of fixed size", "memory behind two gates instead of three"
     ),
     "lstm": Family(LSTMConfig, build_lstm, "gradients", 1997, "h and c, of fixed size", "gradients survive many steps"),
+    "seq2seq": Family(
+        Seq2SeqConfig,
+        build_seq2seq,
+        "gradients",
+        2014,
+        "the decoder's h, and the memory it attends to",
+        "input and output differ in length and order; attention looks back at all of the input",
+        tasks=(PAIRS,),
+    ),
+    "transformer": Family(
+        TransformerConfig,
+        build_transformer,
+        "gradients",
+        2017,
+        "keys and values of the target so far, and of the source",
+        "attention alone: all steps are learned from at once",
+        tasks=(PAIRS,),
+    ),
     "gpt": Family(
         GPTConfig, build_gpt, "gradients", 2018, "keys and values of all tokens", "any two tokens are one step apart"
     ),

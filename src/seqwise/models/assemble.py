@@ -33,14 +33,19 @@ class NeuralConfig:
     """Labels: which hidden states of the sequence the answer is read from."""
 
     def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            is_size = name.startswith("num_") or name in ("model_dim", "embed_dim", "window")
-            if is_size and value is not None and value < 1:
-                raise ConfigError(f"model.{name} = {value} should be at least 1.")
-            if name.endswith("dropout") and not 0 <= value < 1:
-                raise ConfigError(f"model.{name} = {value} should lie in [0, 1).")
+        check_sizes(self)
         if self.tied_embeddings and self.adaptive_softmax:
             raise ConfigError("model.tied_embeddings and model.adaptive_softmax exclude each other; drop one.")
+
+
+def check_sizes(config: Any) -> None:
+    """Counts and widths are at least one, shares lie below it, whatever the family."""
+    for name, value in vars(config).items():
+        is_size = name.startswith("num_") or name.endswith(("_dim", "_layers")) or name == "window"
+        if is_size and value is not None and value < 1:
+            raise ConfigError(f"model.{name} = {value} should be at least 1.")
+        if name.endswith("dropout") and not 0 <= value < 1:
+            raise ConfigError(f"model.{name} = {value} should lie in [0, 1).")
 
 
 def embedding_for(

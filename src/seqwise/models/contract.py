@@ -27,11 +27,15 @@ from ..data.batch import Batch, Tokens, Values, pad_rows
 class Interface:
     """What the data asks of a model: what it reads and what it should answer. It comes with the vocabulary of a run."""
 
-    task: Literal["text", "numbers", "label"] = "text"
+    task: Literal["text", "numbers", "label", "pairs"] = "text"
     vocab_size: int = 0
     """Tokens to read, and to choose the next one from; 0 where numbers are read."""
     boundary: int = 0
     """The token that ends a line, and stands before the first."""
+    source_vocab_size: int = 0
+    """Pairs: tokens that sources are made of."""
+    is_joint: bool = False
+    """Pairs: source and target are made of the same tokens."""
     num_columns: int = 0
     """Numbers to read at each step; 0 where tokens are read."""
     num_labels: int = 0
@@ -140,7 +144,6 @@ class Continues(Protocol):
 
     vocab_size: int
 
-    def fresh_state(self, batch_size: int) -> State: ...
     def start(self, prompt: Batch) -> tuple[Tensor, State]: ...
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]: ...
 

@@ -1,0 +1,92 @@
+"""Multi-head attention as published in 2017: within a sequence, and from one sequence to another.
+
+    head_i = softmax(q_i k_i^T / sqrt(K)) v_i,   q, k, v = W_q x, W_k m, W_v m        (1)   Vaswani et al. 2017, 3.2
+    y      = W_o [head_1, ..., head_H]                                                (2)
+
+Within the source every place sees every other; within the target each sees those before it, whose keys and values are
+kept; from target to source the keys and values are computed once per source and serve all hypotheses of it.
+
+Shapes: B batch, N sources, W hypotheses of each, T steps, P steps before, S source steps, D width, H heads,
+K head width.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import scaled_dot_product_attention
+
+
+class SelfAttention(nn.Module):
+    def __init__(self, model_dim: int, num_heads: int):
+        super().__init__()
+        self.num_heads = num_heads
+        self.to_query_key_value = nn.Linear(model_dim, 3 * model_dim, bias=False)
+        self.stacked = {"to_query_key_value.weight": 3}
+        self.to_output = nn.Linear(model_dim, model_dim, bias=False)
+
+    def forward(self, x: Tensor, can_attend: Tensor | None = None) -> Tensor:
+        """Every place of x (B, S, D) sees those that `can_attend` (B, 1, 1, S) says."""
+        q, k, v = self._project(x)
+        return self._joined(scaled_dot_product_attention(q, k, v, attn_mask=can_attend))
+
+    def forward_causal(self, x: Tensor, before: Tensor) -> tuple[Tensor, Tensor]:
+        """x (B, T, D) after what `before` (B, 2, H, P, K) keeps of earlier steps; with what is kept from now on."""
+        T, P = x.shape[1], before.shape[3]
+        q, k, v = self._project(x)
+        kept = torch.stack([k, v], dim=1)  # (B, 2, H, T, K)
+        if P:
+            kept = torch.cat([before, kept], dim=3)
+            k, v = kept.unbind(dim=1)
+        if T == 1:
+            y = scaled_dot_product_attention(q, k, v)
+        elif P == 0:
+            y = scaled_dot_product_attention(q, k, v, is_causal=True)
+        else:
+            can_attend = torch.ones(T, P + T, dtype=torch.bool, device=x.device).tril(P)
+            y = scaled_dot_product_attention(q, k, v, attn_mask=can_attend)
+        return self._joined(y), kept
+
+    def _project(self, x: Tensor) -> tuple[Tensor, ...]:
+        """Queries, keys and values, (B, H, T, K) each."""
+        B, T, D = x.shape
+        return self.to_query_key_value(x).view(B, T, 3, self.num_heads, -1).permute(2, 0, 3, 1, 4).unbind(dim=0)
+
+    def _joined(self, y: Tensor) -> Tensor:
+        return self.to_output(y.transpose(1, 2).flatten(2))  # (2): (B, H, T, K) -> (B, T, D)
+
+
+class CrossAttention(nn.Module):
+    def __init__(self, model_dim: int, num_heads: int):
+        super().__init__()
+        self.num_heads = num_heads
+        self.to_query = nn.Linear(model_dim, model_dim, bias=False)
+        self.to_key_value = nn.Linear(model_dim, 2 * model_dim, bias=False)
+        self.stacked = {"to_key_value.weight": 2}
+        self.to_output = nn.Linear(model_dim, model_dim, bias=False)
+
+    def keys_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
+        """Of the source, (N, S, D) -> (N, H, S, K) each."""
+        N, S, _ = memory.shape
+        keys, values = self.to_key_value(memory).view(N, S, 2, self.num_heads, -1).permute(2, 0, 3, 1, 4)
+        return keys, values
+
+    def forward(self, x: Tensor, keys: Tensor, values: Tensor, can_attend: Tensor | None) -> Tensor:
+        """x (N * W, T, D); keys and values (N, H, S, K); can_attend (N, 1, 1, S)."""
+        R, T, D = x.shape
+        y = scaled_dot_product_attention(self._queries(x, len(keys)), keys, values, attn_mask=can_attend)
+        return self.to_output(y.transpose(1, 2).reshape(R, T, D))
+
+    def attention(self, x: Tensor, keys: Tensor, can_attend: Tensor | None) -> Tensor:
+        """Where each head looks, written out: (N * W, H, T, S)."""
+        R, T, _ = x.shape
+        q = self._queries(x, len(keys))
+        scores = q @ keys.mT / q.shape[-1] ** 0.5  # (N, H, W * T, S)
+        if can_attend is not None:
+            scores = scores.masked_fill(~can_attend, float("-inf"))
+        attention = scores.softmax(dim=-1)
+        return attention.unflatten(2, (-1, T)).transpose(1, 2).flatten(0, 1)
+
+    def _queries(self, x: Tensor, num_sources: int) -> Tensor:
+        """The hypotheses of a source side by side, so that its memory is not copied: (N, H, W * T, K)."""
+        return self.to_query(x).view(num_sources, -1, self.num_heads, x.shape[-1] // self.num_heads).transpose(1, 2)

@@ -1,0 +1,143 @@
+"""A body that reads a source and decodes a target, with a head: the verbs of every model of pairs.
+
+    memory, first state = read(source)                            (1)
+    p(token t+1 | source, tokens 1..t) = softmax(W hidden_t)      (2)   hidden = decode(tokens, state)
+
+The source ends in the boundary token; the target begins and ends in it.
+
+Two options of training serve all families:
+
+    label smoothing    (1 - e) * -log p(token) + e * mean over the vocabulary of -log p       Szegedy et al. 2016
+    scheduled sampling the decoder reads its own guess instead of the truth, more often the longer it has learned: the
+                       truth with probability k / (k + exp(i / k)) at update i   Bengio et al. 2015. Guesses come from a
+                       first pass over the truth, all steps at once (Mihaylova & Martins 2019)
+
+Shapes: B batch, T steps, S source steps, D model width, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, Protocol, cast
+
+import torch
+from torch import Tensor, nn
+
+from ..data.batch import Batch, Tokens
+from ..errors import ConfigError
+from ..layers.embeddings import TokenEmbedding
+from ..layers.heads import NextTokenHead
+from .assemble import check_sizes
+from .contract import Interface, Loss, State, Term
+
+
+class PairBody(Protocol):
+    context: int | None
+    """The longest source or target it can place, in tokens; None where there is no limit."""
+
+    def read(self, source: Tokens) -> State: ...
+    def decode(self, tokens: Tokens, state: State) -> tuple[Tensor, State]: ...
+    def align(self, tokens: Tokens, state: State) -> Tensor | None:
+        """Where in the source each step of the target looks, (B, T, S); None where it cannot look back."""
+        ...
+
+
+@dataclass(frozen=True)
+class PairConfig:
+    """What every family of pairs can be told; each adds its own."""
+
+    dropout: float = 0.1
+    """Share of values dropped in training, from embeddings, between layers and before the output."""
+    label_smoothing: float = 0.1
+    """Share of the objective that asks for every token alike."""
+    scheduled_sampling: float = 0.0
+    """How many updates, about, until the decoder reads its own guesses half of the time; 0 always reads the truth."""
+    shared_embeddings: Literal["all", "output", "none"] = "all"
+    """One table for source, target and output (where their vocabulary is one), for target and output, or three."""
+
+    def __post_init__(self) -> None:
+        check_sizes(self)
+        if not 0 <= self.label_smoothing < 1:
+            raise ConfigError(f"model.label_smoothing = {self.label_smoothing} should lie in [0, 1).")
+        if self.scheduled_sampling < 0:
+            raise ConfigError(f"model.scheduled_sampling = {self.scheduled_sampling} should not be negative.")
+
+
+def embeddings_for(config: PairConfig, interface: Interface, embed_dim: int) -> tuple[TokenEmbedding, TokenEmbedding]:
+    """The tables of source and target: the same one where the vocabulary is."""
+
+    def table(vocab_size: int) -> TokenEmbedding:
+        return TokenEmbedding(vocab_size, embed_dim, std=embed_dim**-0.5, scale=embed_dim**0.5)
+
+    target = table(interface.vocab_size)
+    if config.shared_embeddings == "all" and interface.is_joint:
+        return target, target
+    return table(interface.source_vocab_size), target
+
+
+class PairModel(nn.Module):
+    carries_state = False
+    can_compile = False  # shapes change from batch to batch
+    updates: Tensor
+
+    def __init__(self, body: nn.Module, config: PairConfig, interface: Interface, target_embedding: TokenEmbedding):
+        super().__init__()
+        self.body, self.config, self.vocab_size = cast(PairBody, body), config, interface.vocab_size
+        self.boundary, self.context = interface.boundary, self.body.context
+        output_dim = cast(int, body.output_dim)
+        tied_to = target_embedding if config.shared_embeddings != "none" else None
+        if tied_to is not None and tied_to.embedding_dim != output_dim:
+            raise ConfigError(
+                f"shared embeddings need to be as wide as the output; found {tied_to.embedding_dim} and {output_dim}. "
+                "Set model.shared_embeddings=none, or equal widths."
+            )
+        self.head = NextTokenHead(output_dim, interface.vocab_size, tied_to=tied_to)
+        self.register_buffer("updates", torch.zeros((), dtype=torch.long), persistent=config.scheduled_sampling > 0)
+
+    def score(self, batch: Batch, state: State | None = None) -> tuple[Tensor, State | None]:
+        """log p of each target token, (B, T)."""
+        hidden, _ = self.body.decode(batch.inputs["tokens"], self.body.read(batch.inputs["source"]))
+        return self.head.score(hidden, batch.targets["tokens"].ids), None
+
+    def loss(self, batch: Batch, state: State | None = None) -> Loss:
+        inputs, targets = batch.inputs["tokens"], batch.targets["tokens"]
+        read = self.body.read(batch.inputs["source"])
+        if self.training and self.config.scheduled_sampling:
+            inputs = self._with_guesses(inputs, read)
+            self.updates += 1
+        hidden, _ = self.body.decode(inputs, read)
+        wanted = targets.ids
+        if targets.is_token is not None:  # padding is left out before the product with the vocabulary
+            hidden, wanted = hidden[targets.is_token], wanted[targets.is_token]
+        log_probs = self.head.log_probs(hidden.flatten(0, -2))  # (N, V)
+        count, smoothing = targets.count(), self.config.label_smoothing
+        likelihood = log_probs.gather(1, wanted.flatten().unsqueeze(1)).sum()
+        terms = {"next_token": Term(-likelihood, count, weight=1 - smoothing)}
+        if smoothing:
+            terms["smoothing"] = Term(-log_probs.mean(dim=1).sum(), count, weight=smoothing)
+        return Loss(terms)
+
+    @torch.no_grad()
+    def _with_guesses(self, inputs: Tokens, read: State) -> Tokens:
+        """Some of the tokens replaced by what the model would have said there; the first stays the boundary."""
+        k = self.config.scheduled_sampling
+        truth = k / (k + math.exp(min(700.0, float(self.updates) / k)))
+        hidden, _ = self.body.decode(inputs, read)
+        guesses = inputs.ids.clone()
+        guesses[:, 1:] = self.head.log_probs(hidden[:, :-1]).argmax(dim=-1)
+        is_guess = torch.rand(inputs.shape, device=guesses.device) >= truth
+        return Tokens(torch.where(is_guess, guesses, inputs.ids), inputs.is_token)
+
+    def start(self, prompt: Batch) -> tuple[Tensor, State]:
+        """What the first token of the target may be; the prompt is the source."""
+        return self.step(torch.full((len(prompt),), self.boundary), self.body.read(prompt.inputs["source"]))
+
+    def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        device = self.head.output.weight.device
+        hidden, after = self.body.decode(Tokens(tokens.to(device).unsqueeze(1)), state)  # (R, 1, D)
+        return self.head.log_probs(hidden[:, 0]), after
+
+    def align(self, batch: Batch) -> Tensor | None:
+        """Where in the source each target token was looked for, (B, T, S); None where the model cannot look back."""
+        return self.body.align(batch.inputs["tokens"], self.body.read(batch.inputs["source"]))

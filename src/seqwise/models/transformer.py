@@ -1,0 +1,199 @@
+"""Transformer: an encoder and a decoder made of attention alone.
+
+Vaswani et al. 2017. Fixes in seq2seq: no recurrence on either side, so all steps of source and target are learned from
+at once, and any two tokens are one step apart.
+
+    x = embedding of each token * sqrt(D) + its position                                     (1)
+    encoder, L times:   x = x + self_attention(x);  x = x + feed_forward(x)                  (2)
+    decoder, L times:   y = y + causal_self_attention(y);  y = y + attention(y, x);  y = y + feed_forward(y)   (3)
+
+Each step of (2) and (3) is normalised: f(norm(x)) is added (pre), or norm(x + f(x)) taken (post, as published). The
+first bears higher rates and more layers without a long warm-up (Xiong et al. 2020).
+
+The state is what self-attention keeps of the target so far; the memory, keys and values of the source for each layer.
+
+Shapes: B batch, N sources, R hypotheses, T steps, P steps before, S source steps, D width, H heads, K head width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, cast
+
+from torch import Tensor, nn
+
+from ..data.batch import Tokens
+from ..errors import ConfigError
+from ..layers.feed_forward import FeedForward
+from ..layers.multi_head import CrossAttention, SelfAttention
+from ..layers.positions import sinusoidal_table
+from .contract import Interface, State
+from .encoder_decoder import PairConfig, PairModel, embeddings_for
+
+
+@dataclass(frozen=True)
+class TransformerConfig(PairConfig):
+    num_layers: int = 6
+    """Layers of the decoder."""
+    encoder_layers: int | None = None
+    """Layers of the encoder; as many as the decoder has where not set."""
+    model_dim: int = 256
+    """Width of the stream that layers add to."""
+    num_heads: int = 4
+    """Attention heads; model_dim is split evenly between them."""
+    feed_forward_dim: int | None = None
+    """Width inside the feed-forward layer; four times model_dim where not set."""
+    norm: Literal["pre", "post"] = "pre"
+    """Normalise what goes into each layer, or what comes out (2017)."""
+    positions: Literal["sinusoidal", "learned"] = "sinusoidal"
+    """How the model knows where a token stands; sines go on as far as a text does."""
+    context: int = 256
+    """Learned positions: the longest source or target, in tokens."""
+    activation: Literal["relu", "gelu", "squared_relu"] = "relu"
+    """What bends the feed-forward layer."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.model_dim % self.num_heads:
+            raise ConfigError(f"num_heads={self.num_heads} does not divide model_dim={self.model_dim}.")
+        if self.context < 2:
+            raise ConfigError(f"model.context = {self.context} should be at least 2.")
+
+
+class Sublayer(nn.Module):
+    """x + f(norm(x)), or norm(x + f(x))."""
+
+    def __init__(self, model_dim: int, *, norm: str, dropout: float):
+        super().__init__()
+        self.norm, self.is_pre, self.dropout = nn.LayerNorm(model_dim), norm == "pre", nn.Dropout(dropout)
+
+    def forward(self, x: Tensor, layer: Callable[[Tensor], Tensor]) -> Tensor:
+        if self.is_pre:
+            return x + self.dropout(layer(self.norm(x)))
+        return self.norm(x + self.dropout(layer(x)))
+
+
+class Block(nn.Module):
+    """One layer of the encoder, or with `cross` of the decoder."""
+
+    def __init__(self, config: TransformerConfig, *, cross: bool):
+        super().__init__()
+        D = config.model_dim
+
+        def sublayer() -> Sublayer:
+            return Sublayer(D, norm=config.norm, dropout=config.dropout)
+
+        self.attention, self.attention_sublayer = SelfAttention(D, config.num_heads), sublayer()
+        if cross:
+            self.cross, self.cross_sublayer = CrossAttention(D, config.num_heads), sublayer()
+        self.feed_forward = FeedForward(D, config.feed_forward_dim or 4 * D, config.activation, bias=True)
+        self.feed_forward_sublayer = sublayer()
+
+    def encode(self, x: Tensor, can_attend: Tensor | None) -> Tensor:
+        x = self.attention_sublayer(x, lambda x: self.attention(x, can_attend))  # (2)
+        return self.feed_forward_sublayer(x, self.feed_forward)
+
+    def decode(
+        self, x: Tensor, before: Tensor, keys: Tensor, values: Tensor, can_attend: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        kept = before
+
+        def causal(x: Tensor) -> Tensor:
+            nonlocal kept
+            y, kept = self.attention.forward_causal(x, before)
+            return y
+
+        x = self.attention_sublayer(x, causal)  # (3)
+        x = self.cross_sublayer(x, lambda x: self.cross(x, keys, values, can_attend))
+        return self.feed_forward_sublayer(x, self.feed_forward), kept
+
+
+class TransformerBody(nn.Module):
+    position_table: Tensor
+    target_position_table: Tensor
+
+    def __init__(self, config: TransformerConfig, interface: Interface):
+        super().__init__()
+        D = config.model_dim
+        self.config, self.output_dim = config, D
+        self.source_embedding, self.embedding = embeddings_for(config, interface, D)
+        self.dropout = nn.Dropout(config.dropout)
+        self.encoder = nn.ModuleList(
+            Block(config, cross=False) for _ in range(config.encoder_layers or config.num_layers)
+        )
+        self.decoder = nn.ModuleList(Block(config, cross=True) for _ in range(config.num_layers))
+        is_pre = config.norm == "pre"  # then nothing has been normalised at the end
+        self.encoder_norm, self.decoder_norm = (nn.LayerNorm(D) if is_pre else nn.Identity() for _ in range(2))
+        self.context = config.context if config.positions == "learned" else None
+        if config.positions == "learned":
+            self.source_positions, self.target_positions = (nn.Embedding(config.context, D) for _ in range(2))
+            for table in (self.source_positions, self.target_positions):
+                nn.init.normal_(table.weight, std=D**-0.5)
+        for block in (*self.encoder, *self.decoder):
+            for parameter in block.parameters():
+                if parameter.dim() == 2:
+                    nn.init.xavier_uniform_(parameter)
+        self.register_buffer("position_table", sinusoidal_table(config.context, D), persistent=False)
+
+    def read(self, source: Tokens) -> State:
+        x = self._embed(self.source_embedding, source, 0, "source")  # (N, S, D)
+        can_attend = None if source.is_token is None else source.is_token[:, None, None]  # (N, 1, 1, S)
+        for block in self.encoder:
+            x = cast(Block, block).encode(x, can_attend)
+        x = self.encoder_norm(x)
+        own, memory, H = {}, {}, self.config.num_heads
+        for layer, block in enumerate(self.decoder):
+            memory[f"keys.{layer}"], memory[f"values.{layer}"] = cast(Block, block).cross.keys_values(x)
+            own[f"kept.{layer}"] = x.new_zeros(len(x), 2, H, 0, x.shape[-1] // H)  # (R, 2, H, P, K)
+        if source.is_token is not None:
+            memory["is_source"] = source.is_token
+        return State(own, memory)
+
+    def decode(self, tokens: Tokens, state: State) -> tuple[Tensor, State]:
+        x = self._embed(self.embedding, tokens, state.own["kept.0"].shape[3], "target")  # (R, T, D)
+        can_attend, own = _can_attend(state), {}
+        for layer, block in enumerate(self.decoder):
+            keys, values = state.memory[f"keys.{layer}"], state.memory[f"values.{layer}"]
+            x, own[f"kept.{layer}"] = cast(Block, block).decode(x, state.own[f"kept.{layer}"], keys, values, can_attend)
+        return self.decoder_norm(x), State(own, state.memory)
+
+    def align(self, tokens: Tokens, state: State) -> Tensor:
+        """The mean over the heads of the layer before the last: where Transformers align best (Garg et al. 2019)."""
+        layer = max(0, len(self.decoder) - 2)
+        found: list[Tensor] = []
+        block = cast(Block, self.decoder[layer])
+
+        def look(_: nn.Module, inputs: tuple[Tensor, ...], __: Tensor) -> None:
+            found.append(block.cross.attention(inputs[0], inputs[1], _can_attend(state)))
+
+        handle = block.cross.register_forward_hook(look)
+        try:
+            self.decode(tokens, state)
+        finally:
+            handle.remove()
+        return found[0].mean(dim=1)
+
+    def _embed(self, embedding: nn.Module, tokens: Tokens, first: int, side: str) -> Tensor:
+        """(1) for tokens from place `first` on."""
+        end = first + tokens.shape[1]
+        if self.config.positions == "sinusoidal":
+            if end > len(self.position_table):
+                self.position_table = sinusoidal_table(2 * end, self.config.model_dim).to(self.position_table)
+            return self.dropout(embedding(tokens) + self.position_table[first:end])
+        if end > self.config.context:
+            raise ConfigError(
+                f"a {side} of {end} tokens is longer than the {self.config.context} positions of the model. "
+                "Shorten it, or train with a larger model.context, or with model.positions=sinusoidal."
+            )
+        table = self.source_positions if side == "source" else self.target_positions
+        return self.dropout(embedding(tokens) + table.weight[first:end])
+
+
+def _can_attend(state: State) -> Tensor | None:
+    return state.memory["is_source"][:, None, None] if "is_source" in state.memory else None  # (N, 1, 1, S)
+
+
+def build_transformer(config: TransformerConfig, interface: Interface) -> PairModel:
+    body = TransformerBody(config, interface)
+    return PairModel(body, config, interface, body.embedding)
