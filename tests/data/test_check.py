@@ -8,7 +8,8 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seqwise.data.check import CheckResult, check_text, lines_of
+from seqwise.data.check import CheckResult, check_text
+from seqwise.data.files import lines_of
 from seqwise.data.source import open_text
 
 EXAMPLES = settings(max_examples=50, deadline=None, derandomize=True, database=None)

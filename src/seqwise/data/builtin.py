@@ -80,6 +80,12 @@ EXAMPLE_SETS: dict[str, str] = {
     "mnist-pixels-14": "MNIST shrunk to 14x14, a pixel a step",
 }
 
+PAIR_TOYS = {
+    "dates": ("dates:en-fr", "Pairs: days in words, any two languages of Babel; exact answers"),
+    "numbers": ("numbers:en-de", "Pairs: numbers in words, any two languages of num2words; exact answers"),
+}
+"""By kind: an example of a name, and a title."""
+
 
 def with_length(name: str) -> tuple[str, int | None]:
     """'adding:200' -> ('adding', 200); 'markov' -> ('markov', None)."""
@@ -103,15 +109,21 @@ def builtin_file(name: str) -> Path:
     corpus = BUILTIN[kind]
     version = platform.python_version() if corpus.depends_on_python else TOYS_VERSION
     path = cache_folder() / "builtin" / f"{name.replace(':', '-')}-{version}.txt"
-    if not path.exists():
-        unfinished = path.with_suffix(f".{os.getpid()}")
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            unfinished.write_text(corpus.text(number), encoding="utf-8")
-            unfinished.replace(path)
-        except OSError as error:
-            raise DataError(
-                f"cannot write {path}: {error.strerror or error}. "
-                "Free some space, or set SEQWISE_CACHE to a folder on another disk."
-            ) from None
+    write_once(path, lambda: corpus.text(number))
     return path
+
+
+def write_once(path: Path, text: Callable[[], str]) -> None:
+    """Write a file of the cache, whole or not at all, where it does not exist."""
+    if path.exists():
+        return
+    unfinished = path.with_suffix(f".{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished.write_text(text(), encoding="utf-8")
+        unfinished.replace(path)
+    except OSError as error:
+        raise DataError(
+            f"cannot write {path}: {error.strerror or error}. "
+            "Free some space, or set SEQWISE_CACHE to a folder on another disk."
+        ) from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .builtin import BUILTIN, EXAMPLE_SETS
+from .builtin import BUILTIN, EXAMPLE_SETS, PAIR_TOYS
 from .folders import data_folders
 from .public import PUBLIC, find_file
 
@@ -30,7 +30,9 @@ def catalogue() -> Iterator[DataSet]:
             yield DataSet(name, title, "CC BY-SA 3.0", built_in=False, at_hand=at_hand, how_to_get=how)
         else:
             yield DataSet(name, title, "free", built_in=True, at_hand=True)
+    for name, title in PAIR_TOYS.values():
+        yield DataSet(name, title, "free", built_in=True, at_hand=True)
     for name, public in PUBLIC.items():
         at_hand = all(find_file(file) is not None for file in public.files.values())
-        how = f"seqwise data get {name}"
+        how = public.how_to_get or f"seqwise data get {name}"
         yield DataSet(name, public.title, public.licence, built_in=False, at_hand=at_hand, how_to_get=how)

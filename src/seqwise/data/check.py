@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ..text import UNKNOWN_WORD, pieces_of
+from .files import lines_of
 from .source import TextData
 
 SHORT_LINE = 20  # characters; shorter lines repeat by nature ("ROMEO:")
@@ -96,19 +97,6 @@ def _median(counts: Counter[int]) -> int:
         if 2 * passed >= counts.total():
             return value
     return 0
-
-
-def lines_of(blocks: Iterator[str]) -> Iterator[str]:
-    """Lines without their newline. A line in many blocks is joined once, at its end."""
-    pieces: list[str] = []
-    for block in blocks:
-        first, *rest = block.split("\n")
-        pieces.append(first)
-        for piece in rest:
-            yield "".join(pieces)
-            pieces = [piece]
-    if last := "".join(pieces):
-        yield last
 
 
 def _find_repeats(data: TextData, held_out: dict[str, set[bytes]], result: CheckResult) -> None:

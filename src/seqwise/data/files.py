@@ -6,6 +6,7 @@ import bz2
 import codecs
 import gzip
 import io
+import json
 import lzma
 import os
 import zlib
@@ -72,6 +73,19 @@ def read_text(path: Path) -> Iterator[str]:
         yield text
 
 
+def lines_of(blocks: Iterator[str]) -> Iterator[str]:
+    """Lines without their newline. A line in many blocks is joined once, at its end."""
+    pieces: list[str] = []
+    for block in blocks:
+        first, *rest = block.split("\n")
+        pieces.append(first)
+        for piece in rest:
+            yield "".join(pieces)
+            pieces = [piece]
+    if last := "".join(pieces):
+        yield last
+
+
 def _not_utf8(path: Path, error: UnicodeDecodeError, offset: int, lines: int) -> DataError:
     line = lines + error.object[: error.start].count(b"\n")
     bad = error.object[error.start]
@@ -94,3 +108,8 @@ def text_files(path: Path) -> list[Path]:
             f"{path}: no text files ({', '.join(TEXT_SUFFIXES[:4])}, …) in this folder; it holds {', '.join(others)}."
         )
     return files
+
+
+def shown(cell: str) -> str:
+    """A text in a message: on one line, and not all of a long one."""
+    return json.dumps(cell if len(cell) <= 40 else cell[:40] + "…", ensure_ascii=False)

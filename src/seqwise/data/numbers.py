@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -21,7 +20,7 @@ import torch
 
 from ..errors import ConfigError, DataError, did_you_mean
 from .batch import Batch, next_value_batch
-from .files import read_text
+from .files import read_text, shown
 from .source import PARTS, split_edges
 
 MISSING = {"", "na", "n/a", "nan", "null", "none", "?", "-", "."}
@@ -185,7 +184,7 @@ class _Table:
         for index, name in enumerate(self.header):
             is_word = [_number(row[index]) is None for row in self.rows]
             if sum(is_word) > FEW_ODD * len(self.rows):
-                notes.append(f"column {name} holds words ({_shown(self.rows[0][index])}) and is left out")
+                notes.append(f"column {name} holds words ({shown(self.rows[0][index])}) and is left out")
             else:
                 kept.append(index)
         if not kept:
@@ -200,7 +199,7 @@ class _Table:
             if value is None or abs(value) > LARGEST:
                 what = "is not a number" if value is None else f"is beyond {LARGEST:g}"
                 raise DataError(
-                    f"{self.path}: line {self.lines[place]}, column {self.header[index]}: {_shown(row[index])} {what}. "
+                    f"{self.path}: line {self.lines[place]}, column {self.header[index]}: {shown(row[index])} {what}. "
                     "Mend it, leave the cell empty where the number is missing, or choose other columns with --columns."
                 )
             found[place] = value
@@ -263,11 +262,6 @@ def _number(cell: str) -> float | None:
     except ValueError:
         return None
     return value if math.isfinite(value) else math.nan
-
-
-def _shown(cell: str) -> str:
-    """A cell in a message: on one line, and not all of a long one."""
-    return json.dumps(cell if len(cell) <= 40 else cell[:40] + "…", ensure_ascii=False)
 
 
 def find_season(values: np.ndarray) -> int:

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..errors import ConfigError, DataError, did_you_mean
-from .builtin import BUILTIN, builtin_file
+from .builtin import BUILTIN, PAIR_TOYS, builtin_file
 from .files import TABLE_SUFFIXES, kind_of, read_text, text_files
-from .public import PUBLIC, find_public
+from .public import PUBLIC, find_public, is_pair_set
 
 PARTS = ("train", "valid", "test")
 PART_NAMES = {"train": "train", "valid": "valid", "val": "valid", "dev": "valid", "validation": "valid", "test": "test"}
@@ -123,11 +123,18 @@ def joined_text(files: Sequence[Path]) -> Iterator[str]:
 def _named(name: str) -> tuple[str, dict[str, list[Path]], str | None]:
     if name.partition(":")[0] in BUILTIN:
         return name, {"train": [builtin_file(name)]}, None
+    if is_pair_set(name):
+        raise DataError(f'"{name}" holds pairs of sequences, and language models read running text. Add --task pairs.')
     if name in PUBLIC:
         return name, {part: [file] for part, file in find_public(name).items()}, PUBLIC[name].split
+    raise unknown_set(name)
+
+
+def unknown_set(name: str) -> DataError:
     if "/" in name or "." in name:
-        raise DataError(f"{name}: no such file or folder.")
-    raise DataError(f'"{name}" is neither a file nor a data set. {did_you_mean(name, [*BUILTIN, *PUBLIC])}')
+        return DataError(f"{name}: no such file or folder.")
+    known = [*BUILTIN, *PAIR_TOYS, *PUBLIC]
+    return DataError(f'"{name}" is neither a file nor a data set. {did_you_mean(name, known)}')
 
 
 def _given_parts(sources: list[Path]) -> dict[str, list[Path]]:
@@ -135,12 +142,16 @@ def _given_parts(sources: list[Path]) -> dict[str, list[Path]]:
     if len(sources) == 1 and sources[0].is_dir():
         by_part: dict[str, list[Path]] = {}
         for file in text_files(sources[0]):
-            words = file.name.lower().replace("-", ".").replace("_", ".").split(".")
-            part = next((PART_NAMES[word] for word in words if word in PART_NAMES), None)
-            by_part.setdefault(part or "other", []).append(file)
+            by_part.setdefault(part_of(file) or "other", []).append(file)
         if "train" in by_part and len(by_part) > 1 and "other" not in by_part:
             return by_part
     return {"train": [file for source in sources for file in text_files(source)]}
+
+
+def part_of(file: Path) -> str | None:
+    """The part that a file's name tells: 'ptb.dev.txt' -> 'valid'."""
+    words = file.name.lower().replace("-", ".").replace("_", ".").split(".")
+    return next((PART_NAMES[word] for word in words if word in PART_NAMES), None)
 
 
 def _survey_files(name: str, given: dict[str, list[Path]]) -> TextData:
