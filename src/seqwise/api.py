@@ -9,16 +9,18 @@ print(seqwise.compare("poems.txt", minutes=10).recommendation)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .config import build
 from .decoding import DecodingConfig, Hypothesis, generate
+from .decoding.translate import Answer
 from .errors import ConfigError, DataError
 from .run import Run
 from .tasks import Task, task_named
+from .tasks.task import AnswersLines
 from .text import Tokenizer
 from .training.report import Report
 from .training.session import prepare, resume
@@ -78,6 +80,17 @@ class TrainedRun:
         opened, part = self._open(data, split)
         config = self.run.config.data
         return self.task.predict(self.model, opened, part, self.run.vocab, config, **options)
+
+    def answers(self, lines: Iterable[str], **options: Any) -> Iterator[Answer]:
+        """An answer for each line, with scores; options as in `DecodingConfig`, and `with_alignments`."""
+        if not isinstance(self.task, AnswersLines):
+            raise ConfigError(f"{self.path} was trained on {self.task.name}; only models of pairs answer line by line.")
+        config = self.run.config.data
+        return self.task.answer_lines(self.model, lines, self.run.vocab, config, **options)
+
+    def translate(self, text: str, **options: Any) -> str:
+        """The best target for one source."""
+        return next(self.answers([text], **options)).text
 
     def _open(self, data: str | Path | None, split: str | None) -> tuple[Any, str]:
         config = self.run.config.data

@@ -133,8 +133,10 @@ class Run:
     @property
     def tokenizer(self) -> Tokenizer:
         """Of a run on text; others have none."""
-        if self.vocab.tokenizer is None:
-            raise ConfigError(f"{self.path} was trained on {self.config.task}, not on text: it has no tokenizer.")
+        if self.vocab.tokenizer is None or self.config.task != "text":
+            raise ConfigError(
+                f"{self.path} was trained on {self.config.task}, not on text: it does not go on from a prompt."
+            )
         return self.vocab.tokenizer
 
     @staticmethod
@@ -304,7 +306,12 @@ def interface_of(vocab: Vocab) -> Interface:
         tokens, columns = (vocab.input_size, 0) if vocab.inputs_are_tokens else (0, vocab.input_size)
         return Interface("label", vocab_size=tokens, num_columns=columns, num_labels=len(vocab.labels))
     assert vocab.tokenizer is not None
-    return Interface("text", vocab_size=vocab.tokenizer.vocab_size, boundary=vocab.tokenizer.boundary)
+    size, boundary = vocab.tokenizer.vocab_size, vocab.tokenizer.boundary
+    if vocab.source_tokenizer is None:
+        return Interface("text", size, boundary)
+    return Interface(
+        "pairs", size, boundary, source_vocab_size=vocab.source_tokenizer.vocab_size, is_joint=vocab.is_joint
+    )
 
 
 def check_free(path: Path) -> None:

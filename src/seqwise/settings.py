@@ -24,6 +24,8 @@ class DataConfig:
     """Numbers: steps after which the series resembles itself; found in the training part where not set."""
     horizon: int | None = None
     """Numbers: how many steps ahead forecasts are scored; a season, or 24, where not set."""
+    length_ratio: float | None = None
+    """Pairs: tokens of a target for each of its source, at most; found in the training part where not set."""
     fingerprint: str = ""
     """sha256 of the text of all parts."""
     description: str = ""
@@ -40,6 +42,10 @@ class DataConfig:
 class TokenizerConfig:
     kind: Literal["auto", "char", "word", "bpe"] = "auto"
     """Characters, words or byte pairs; auto chooses by the data."""
+    source_kind: Literal["auto", "char", "word", "bpe"] = "auto"
+    """Pairs: what sources are made of; auto is as `kind` where that is set, else chosen by the data."""
+    joint: bool | None = None
+    """Pairs: one vocabulary for both sides; by the data where not set."""
     vocab_size: int | None = None
     """The most tokens to have (words, byte pairs)."""
     min_count: int | None = None
@@ -57,7 +63,8 @@ class TokenizerConfig:
 
 
 NOT_NEGATIVE = (
-    *("steps", "warmup_steps", "evaluate_every", "valid_tokens", "report_every", "num_samples"),
+    *("steps", "warmup_steps", "evaluate_every", "valid_tokens", "report_every", "num_samples", "batch_tokens"),
+    "average_over",
     *(
         "seed",
         "threads",
@@ -83,6 +90,8 @@ class TrainingConfig:
     """Updates in all, iterations at most for a family that learns by EM; 0 until the budget is known."""
     batch_size: int = 32
     """Rows per step."""
+    batch_tokens: int = 0
+    """Pairs: places on either side per step; how many rows that are follows from their length. 0 for other tasks."""
     context: int = 64
     """Tokens per row and step: the window of a GPT, the reach of backpropagation through time of an LSTM."""
     stride: int | None = None
@@ -103,7 +112,7 @@ class TrainingConfig:
     """Adam: memory of the mean gradient."""
     beta2: float = 0.95
     """Adam: memory of the squared gradient."""
-    schedule: Literal["linear", "cosine", "constant", "plateau"] = "linear"
+    schedule: Literal["linear", "cosine", "constant", "plateau", "inverse_sqrt"] = "linear"
     """How the rate falls after the warm-up; plateau divides it when validation does not improve."""
     warmup_steps: int = 10
     """Steps over which the rate rises from zero."""
@@ -127,6 +136,8 @@ class TrainingConfig:
     """EM: how many random starts to try; the best is kept."""
     tolerance: float = 1e-5
     """EM: stop when an iteration brings fewer nats per step than this."""
+    average_over: int = 0
+    """Also validate a running mean of the weights, over about so many validations, and keep the better; 0 does not."""
     patience: int | None = None
     """Stop when so many validations in a row bring no improvement."""
     checkpoint_seconds: float = 30.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -61,8 +62,9 @@ def test_of_a_long_text_the_same_characters_are_scored_for_every_tokenizer(
     monkeypatch.setattr(jobs, "MOST_SCORED", 300)
     folder = run_trials(models=["ngram"], tokenizers=["char", "bpe"])
     scored = [folder.found(name, "scored") for name in ("ngram-char", "ngram-bpe")]
-    assert [sum(found["counts"]) for found in scored] == pytest.approx([300, 300])
-    assert [len(found["counts"]) for found in scored] == [3, 3]
+    stretches = [np.array(found["segments"]["statistics"])[0] for found in scored]
+    assert [float(counts.sum()) for _, counts in (one.T for one in stretches)] == pytest.approx([300, 300])
+    assert [len(one) for one in stretches] == [10, 10]
     assert all("test[:300]:" in found["signature"] for found in scored)
     whole = TrainedRun(folder.run("ngram-char")).evaluate(split="test")
     assert whole.characters > 300

@@ -264,7 +264,9 @@ def test_several_seeds_widen_the_interval_by_how_much_they_differ() -> None:
     assert widths[1] > 3 * widths[0]
     same = joined([seeds[0], seeds[0], seeds[0]])
     assert same.interval == pytest.approx(seeds[0].interval, abs=1e-9)
-    lucky = Segments.of(seeds[1].totals[0] - 1.0, counts)  # better than the mean seed, but not than the best one
+    lucky = Segments.of(
+        seeds[1].statistics[0, :, 0] - 1.0, counts
+    )  # better than the mean seed, but not than the best one
     assert not compare_segments(lucky, together).is_distinguishable
     assert compare_segments(lucky, seeds[1]).is_distinguishable
 

@@ -501,7 +501,9 @@ def test_an_option_that_says_nothing_for_the_task_is_refused(
 
 @pytest.mark.parametrize("run", ["numbers-kalman", "label-rnn"])
 def test_a_run_that_did_not_read_text_does_not_write(world: Path, run: str) -> None:
-    with pytest.raises(ConfigError, match=r"was trained on (numbers|label), not on text: it has no tokenizer\."):
+    with pytest.raises(
+        ConfigError, match=r"was trained on (numbers|label), not on text: it does not go on from a prompt\."
+    ):
         TrainedRun(world / run).generate("the ")
 
 

@@ -69,7 +69,9 @@ def options(
 def compare(
     data: Annotated[
         list[str] | None,
-        typer.Argument(help="Text files, a .csv of numbers, a folder, or a data set.", show_default="python-reference"),
+        typer.Argument(
+            help="Text, pairs, a .csv of numbers, a folder, or a data set.", show_default="python-reference"
+        ),
     ] = None,
     minutes: Annotated[float | None, typer.Option(help="Budget of wall clock, all in all.", show_default="10")] = None,
     out: Annotated[Path | None, typer.Option(help="The folder.", show_default="runs/DATA-compare")] = None,
@@ -77,7 +79,7 @@ def compare(
     tokenizers: Annotated[
         str | None, typer.Option(help="char, bpe or word, with commas between.", show_default="by the data")
     ] = None,
-    task: Annotated[str | None, typer.Option(help="text, numbers or label.", show_default="by the data")] = None,
+    task: Annotated[str | None, typer.Option(help="text, numbers, label or pairs.", show_default="by the data")] = None,
     columns: Annotated[str | None, typer.Option(help="Numbers: columns, with commas between.")] = None,
     valid: Annotated[str | None, typer.Option(help="A file to validate on.")] = None,
     test: Annotated[str | None, typer.Option(help="A file to test on.")] = None,
@@ -118,7 +120,7 @@ def _names(listed: str | None) -> list[str] | None:
 def train(
     data: Annotated[
         list[str] | None,
-        typer.Argument(help="Text files, a .csv of numbers, a folder, or a data set (see: seqwise data list)."),
+        typer.Argument(help="Text files, pairs, a .csv of numbers, a folder, or a data set (see: seqwise data list)."),
     ] = None,
     model: Annotated[str | None, typer.Option(help="The family (see: seqwise models).", show_default="gpt")] = None,
     out: Annotated[Path | None, typer.Option(help="The run folder.", show_default="runs/DATA-MODEL")] = None,
@@ -126,7 +128,7 @@ def train(
     steps: Annotated[int | None, typer.Option(help="Budget in updates.")] = None,
     epochs: Annotated[float | None, typer.Option(help="Budget in passes over the text.")] = None,
     task: Annotated[
-        str | None, typer.Option(help="text, numbers or label.", show_default="by the data: .csv are numbers")
+        str | None, typer.Option(help="text, numbers, label or pairs.", show_default="by the data: .csv are numbers")
     ] = None,
     tokenizer: Annotated[str | None, typer.Option(help="char, word or bpe.", show_default="by the data")] = None,
     columns: Annotated[
@@ -171,12 +173,18 @@ def evaluate(
     context: Annotated[int | None, typer.Option(help="Tokens in a window.", show_default="the model's")] = None,
     stride: Annotated[int | None, typer.Option(help="Slide windows by so many tokens.")] = None,
     horizon: Annotated[int | None, typer.Option(help="Numbers: steps ahead to forecast.", show_default="24")] = None,
+    method: Annotated[str | None, typer.Option(help="Pairs: beam or greedy.", show_default="beam")] = None,
+    beam_width: Annotated[int | None, typer.Option(help="Pairs: hypotheses kept.", show_default="5")] = None,
+    length_penalty: Annotated[
+        float | None, typer.Option(help="Pairs: power of the norm of lengths.", show_default="1")
+    ] = None,
+    length_form: Annotated[str | None, typer.Option(help="Pairs: power or gnmt.", show_default="gnmt")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Score runs on their test part or on other data, with interval and signature.
 
     Text: nats, perplexity, bits per character. Numbers: log-likelihood, error and coverage of forecasts beside naive
-    ones. Labels: accuracy.
+    ones. Labels: accuracy. Pairs: BLEU, chrF, exact matches.
     """
     from ..api import TrainedRun
 
@@ -191,7 +199,13 @@ def evaluate(
     tasks = {run.task.name for run in trained.values()}
     if len(tasks) > 1:
         raise ConfigError(f"runs on {' and '.join(sorted(tasks))} cannot be compared; evaluate them one by one.")
-    options = {"view": view, "context": context, "stride": stride, "horizon": horizon}
+    options: dict[str, Any] = {"view": view, "context": context, "stride": stride, "horizon": horizon}
+    options |= {
+        "method": method,
+        "beam_width": beam_width,
+        "length_penalty": length_penalty,
+        "length_form": length_form,
+    }
     scores = {name: run.evaluate(data, split=split, **options) for name, run in trained.items()}
     if as_json:
         found = [{"run": name, **score.to_dict()} for name, score in scores.items()]
@@ -266,12 +280,46 @@ def predict(
     data: Annotated[str | None, typer.Argument(help="A file or data set.", show_default="the run's own")] = None,
     split: Annotated[str | None, typer.Option(help="valid or test.", show_default="test")] = None,
     horizon: Annotated[int | None, typer.Option(help="Numbers: steps to forecast.", show_default="24")] = None,
-    seed: Annotated[int, typer.Option(help="Of the paths that forecasts are sampled from.")] = 0,
+    seed: Annotated[int, typer.Option(help="Of what is sampled: forecasts, or targets.")] = 0,
+    method: Annotated[
+        str | None, typer.Option(help="Pairs: beam, greedy, sample or exhaustive.", show_default="beam")
+    ] = None,
+    beam_width: Annotated[int | None, typer.Option(help="Pairs: hypotheses kept.", show_default="5")] = None,
+    length_penalty: Annotated[
+        float | None, typer.Option(help="Pairs: power of the norm of lengths.", show_default="1")
+    ] = None,
+    length_form: Annotated[str | None, typer.Option(help="Pairs: power or gnmt.", show_default="gnmt")] = None,
+    repetition_penalty: Annotated[float | None, typer.Option(help="Pairs: above 1 repeats less.")] = None,
+    temperature: Annotated[float | None, typer.Option(help="Pairs: for --method sample.")] = None,
+    n_best: Annotated[int | None, typer.Option(help="Pairs: so many answers for each line.")] = None,
+    scores: Annotated[bool, typer.Option("--scores", help="Pairs: the score before each answer.")] = False,
+    alignments: Annotated[bool, typer.Option("--alignments", help="Pairs: source-target links behind each.")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Let a model answer: forecast what comes after a series, label sequences, tag a text by hidden states."""
+    """Let a model answer: translate lines, forecast what comes after a series, label sequences, tag a text.
+
+    Pairs: an answer for each line of a file or of standard input, in order, however many there are.
+    """
     from ..api import TrainedRun
 
-    for line in TrainedRun(run).predict(data, split=split, horizon=horizon, seed=seed):
+    trained = TrainedRun(run)
+    search = {"method": method, "beam_width": beam_width, "length_penalty": length_penalty, "length_form": length_form}
+    search |= {"repetition_penalty": repetition_penalty, "temperature": temperature, "num_results": n_best}
+    if trained.task.reads_lines and split is None:
+        from .predicting import answer_lines
+
+        shown = {"with_scores": scores, "with_alignments": alignments, "as_json": as_json}
+        answer_lines(trained, data, {**search, "seed": seed}, **shown)
+        return
+    if trained.task.reads_lines:
+        for line in trained.predict(data, split=split, **search, seed=seed):
+            say(line)
+        return
+    asked = [name for name, value in search.items() if value is not None]
+    asked += [name for name, value in {"scores": scores, "alignments": alignments, "json": as_json}.items() if value]
+    if asked:
+        raise ConfigError(f"--{asked[0].replace('_', '-')} goes with pairs; {run} was trained on {trained.task.name}.")
+    for line in trained.predict(data, split=split, horizon=horizon, seed=seed):
         say(line)
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from ..training.report import Report
 
+Item = TypeVar("Item")
 LINE_SECONDS = 5.0  # between plain lines
 
 
@@ -40,6 +41,21 @@ def display() -> Iterator[Display]:
             yield _Bar(bar)
     else:
         yield _Lines()
+
+
+def counting(items: Iterable[Item], what: str) -> Iterator[Item]:
+    """The items as they are; their number and rate on the terminal, where the items themselves go elsewhere."""
+    if not sys.stderr.isatty() or sys.stdout.isatty():
+        yield from items
+        return
+    began, shown = time.monotonic(), 0.0
+    for number, item in enumerate(items, start=1):
+        yield item
+        now = time.monotonic()
+        if now - shown > 0.2:
+            sys.stderr.write(f"\r{number:,} {what}, {number / max(1e-9, now - began):,.0f} a second ")
+            shown = now
+    sys.stderr.write("\r\033[K")
 
 
 class _Bar:

@@ -8,12 +8,10 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
-
 from ..config import settings_of
 from ..data.check import CheckResult
 from ..evaluation.likelihood import Score
-from ..evaluation.segments import compare_segments
+from ..evaluation.segments import Metric, Segments, compare_segments, same_data
 from ..models import MODELS, family
 
 if typing.TYPE_CHECKING:
@@ -66,16 +64,21 @@ def comparisons(scores: dict[str, Any]) -> Iterator[str]:
     """Neighbours in the ranking, tested in pairs."""
     ranked = sorted(scores, key=lambda name: scores[name].segments.value)
     for better, worse in pairwise(ranked):
-        yield _comparison(better, worse, scores)
+        for (metric, first), (_, second) in zip(_comparable(scores[better]), _comparable(scores[worse]), strict=True):
+            yield _comparison(better, worse, metric, first, second)
 
 
-def _comparison(better: str, worse: str, scores: dict[str, Any]) -> str:
-    first, second = scores[better].segments, scores[worse].segments
-    if not np.array_equal(first.counts, second.counts):
+def _comparable(score: Any) -> list[tuple[Metric, Segments]]:
+    """By what two models are compared; some tasks have more than one number."""
+    return getattr(score, "comparable", [(score.metric, score.segments)])
+
+
+def _comparison(better: str, worse: str, metric: Metric, first: Segments, second: Segments) -> str:
+    if not same_data(first, second):
         return f"{better} and {worse} were scored on different data and cannot be compared"
     difference = compare_segments(first, second)
     low, high = difference.interval
-    shown = f"{difference.gain:.4f} {scores[better].metric.name} (paired, 95 %: {low:.4f} to {high:.4f})"
+    shown = f"{difference.gain:.4f} {metric.name} (paired, 95 %: {low:.4f} to {high:.4f})"
     if difference.is_distinguishable:
         return f"{better} is better than {worse} by {shown}"
     return f"{better} and {worse} are not distinguishable: {shown}"

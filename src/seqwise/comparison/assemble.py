@@ -141,7 +141,7 @@ def _entry(
     scored = {name: found for name in order if (found := folder.found(name, "scored"))}
     if not scored:
         return replace(made, status="failed", reason=next(iter(failed.values()))) if failed else made, None
-    segments = {n: Segments.of(np.array(found["totals"]), np.array(found["counts"])) for n, found in scored.items()}
+    segments = {name: Segments.from_dict(found["segments"]) for name, found in scored.items()}
     together = joined(list(segments.values()))
     shown: dict[str, Any] = next(iter(scored.values()))
     match = shown.get("memorised")
@@ -168,9 +168,8 @@ def _validated(folder: Folder, trials: list[Trial]) -> dict[str, Segments]:
     by_entry: dict[str, list[Segments]] = {}
     for trial in trials:
         found = folder.found(trial.name, "trained")
-        if found and "valid_totals" in found:
-            one = Segments.of(np.array(found["valid_totals"]), np.array(found["valid_counts"]))
-            by_entry.setdefault(trial.entry, []).append(one)
+        if found:
+            by_entry.setdefault(trial.entry, []).append(Segments.from_dict(found["validated"]))
     return {name: joined(seeds) for name, seeds in by_entry.items()}
 
 

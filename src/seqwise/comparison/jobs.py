@@ -167,8 +167,7 @@ def train_trial(folder: Path, name: str, wants_stop: WantsStop) -> bool:
             "is_late": session.is_interrupted,
             "train_tokens": run.config.training.train_tokens,
             "valid": score.segments.value,
-            "valid_totals": score.segments.totals[0].tolist(),
-            "valid_counts": score.segments.counts.tolist(),
+            "validated": score.segments.to_dict(),
             "settings": sizes_in_words(run.config),
             "tokens_per_second": log[-1]["tokens_per_second"],
             "best_at": _best_at(log),
@@ -217,11 +216,9 @@ def score_trial(folder: Path, name: str, wants_stop: WantsStop) -> bool:
     about = f"{part}{'' if is_whole else f'[:{store.num_chars}]'}:{data.fingerprint[:8]}"
     score = task.score(model, store, run.vocab, run.config.data, scored=about, **subject.score_options(model))
     seconds = time.perf_counter() - began
-    segments = score.segments
     numbers = {name: value for name, value in score.to_dict().items() if isinstance(value, float)}
     found: dict[str, Any] = {
-        "totals": segments.totals[0].tolist(),
-        "counts": segments.counts.tolist(),
+        "segments": score.segments.to_dict(),
         "metric": asdict(score.metric),
         "more": numbers,
         "signature": score.signature,

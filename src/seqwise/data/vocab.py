@@ -1,6 +1,7 @@
 """What turns data into what a model reads, and its answers back: a run's vocab folder.
 
-tokenizer.json   text
+tokenizer.json   text; of pairs the target
+source.json      pairs: the source, where it is made of other tokens than the target
 scaling.json     numbers: the columns with their mean and scale
 labels.json      answers: the names of the labels, and how many tokens sequences are made of
 """
@@ -19,6 +20,9 @@ from .numbers import Scaling
 @dataclass(frozen=True)
 class Vocab:
     tokenizer: Tokenizer | None = None
+    """Of a text; of pairs that of the target."""
+    source_tokenizer: Tokenizer | None = None
+    """Pairs: of the source, the same as `tokenizer` where the vocabulary is joint."""
     scaling: Scaling | None = None
     labels: list[str] | None = None
     """None where nothing is labelled; empty where the answer is a number."""
@@ -26,9 +30,15 @@ class Vocab:
     """Labelled sequences: how many tokens, or columns, they are made of."""
     inputs_are_tokens: bool = False
 
+    @property
+    def is_joint(self) -> bool:
+        return self.source_tokenizer is self.tokenizer
+
     def save(self, folder: Path) -> None:
         if self.tokenizer is not None:
             save_tokenizer(self.tokenizer, folder / "tokenizer.json")
+        if self.source_tokenizer is not None and not self.is_joint:
+            save_tokenizer(self.source_tokenizer, folder / "source.json")
         if self.scaling is not None:
             (folder / "scaling.json").write_text(json.dumps(self.scaling.to_dict()), encoding="utf-8")
         if self.labels is not None:
@@ -39,6 +49,9 @@ class Vocab:
     def load(folder: Path, task: str) -> Vocab:
         if task == "text":
             return Vocab(load_tokenizer(folder / "tokenizer.json"))
+        if task == "pairs":
+            target, other = load_tokenizer(folder / "tokenizer.json"), folder / "source.json"
+            return Vocab(target, load_tokenizer(other) if other.exists() else target)
         path = folder / ("scaling.json" if task == "numbers" else "labels.json")
         try:
             saved = json.loads(path.read_text(encoding="utf-8"))

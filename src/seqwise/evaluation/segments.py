@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -25,35 +26,96 @@ class Metric:
     """As a column's title: "bits/char"."""
     digits: int = 3
     """Behind the point."""
+    is_higher_better: bool = False
+    """Then values are kept with the opposite sign, so that lower is better everywhere inside."""
+
+    def shown(self, value: float) -> float:
+        """The value as people know it."""
+        return -value if self.is_higher_better else value
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How sums over stretches, (..., K), become a value, (...): lower is better."""
+
+    value: Callable[[np.ndarray], np.ndarray]
+    of_data: slice
+    """The sums that the data alone decides: the same for every model of it."""
+
+
+def _ratio(sums: np.ndarray) -> np.ndarray:
+    return sums[..., 0] / np.maximum(sums[..., 1], 1e-12)
+
+
+def _chrf(sums: np.ndarray) -> np.ndarray:
+    """-chrF2 in per cent (Popović 2015), from the n-grams of hypotheses, of references, and in common, for each n."""
+    ours, theirs, common = (sums[..., part::3].astype(np.float64) for part in range(3))  # (..., orders)
+    is_counted = (ours > 0) & (theirs > 0)
+    orders = np.maximum(1, is_counted.sum(axis=-1))
+    precision = np.where(is_counted, common / np.maximum(ours, 1), 0.0).sum(axis=-1) / orders
+    recall = np.where(is_counted, common / np.maximum(theirs, 1), 0.0).sum(axis=-1) / orders
+    return -100 * 5 * precision * recall / np.maximum(4 * precision + recall, 1e-16)
+
+
+def _bleu(sums: np.ndarray) -> np.ndarray:
+    """-BLEU in per cent (Papineni et al. 2002), from the lengths of hypotheses and references, and for each n the
+    n-grams in common and in all. The k-th n without any in common counts 2**-k of one (exponential smoothing)."""
+    ours, theirs = sums[..., 0], sums[..., 1]
+    common, all_ = sums[..., 2:6], np.maximum(sums[..., 6:10], 1e-9)
+    smoothed = 0.5 ** (common == 0).cumsum(axis=-1)
+    precision = np.where(sums[..., 6:10] > 0, np.where(common > 0, common, smoothed) / all_, 0.0)
+    with np.errstate(divide="ignore"):
+        mean = np.exp(np.log(precision).mean(axis=-1))
+        brevity = np.exp(np.minimum(0.0, 1 - theirs / np.maximum(ours, 1e-9)))
+    return -100 * np.where(common.sum(axis=-1) > 0, brevity * mean, 0.0)
+
+
+KINDS = {
+    "ratio": Kind(_ratio, slice(1, 2)),
+    "chrf": Kind(_chrf, slice(1, None, 3)),
+    "bleu": Kind(_bleu, slice(1, 2)),
+}
 
 
 @dataclass(frozen=True)
 class Segments:
-    """value = sum of totals / sum of counts, lower is better. Stretches are the same for every model of the data."""
+    """Sums over stretches of the data, which are the same for every model of it, and the value of them all together."""
 
-    totals: np.ndarray
-    """(S, N): S seeds of one model, N stretches; -log p in bits or nats, or errors."""
-    counts: np.ndarray
-    """(N,): what the value is per: characters, steps, answers."""
+    statistics: np.ndarray
+    """(S, N, K): S seeds of one model, N stretches, K sums over each."""
+    kind: str = "ratio"
+    """ratio: a total, such as -log p or errors, over what the value is per: characters, steps, answers."""
 
     @classmethod
     def of(cls, totals: np.ndarray, counts: np.ndarray) -> Segments:
-        """Of one seed: totals (N,)."""
-        return cls(totals[None].astype(np.float64), counts.astype(np.float64))
+        """A ratio, of one seed: totals and counts (N,)."""
+        return cls(np.stack([totals, counts], axis=-1)[None].astype(np.float64))
 
     @property
     def value(self) -> float:
-        return float(self.totals.mean(axis=0).sum() / self.counts.sum())
+        return float(KINDS[self.kind].value(self.statistics.sum(axis=1)).mean())
 
     @property
     def interval(self) -> tuple[float, float]:
         """95 %, by resampling stretches, and seeds where there are several."""
-        return _interval(self.totals, self.counts)
+        return _interval(self)
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether nothing came that the model thought impossible."""
+        return bool(np.isfinite(self.statistics).all())
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": self.kind, "statistics": self.statistics.tolist()}
+
+    @classmethod
+    def from_dict(cls, found: dict[str, Any]) -> Segments:
+        return cls(np.array(found["statistics"], dtype=np.float64), found["kind"])
 
 
 def joined(seeds: Sequence[Segments]) -> Segments:
     """Several seeds of one model as one."""
-    return Segments(np.concatenate([one.totals for one in seeds]), seeds[0].counts)
+    return Segments(np.concatenate([one.statistics for one in seeds]), seeds[0].kind)
 
 
 @dataclass(frozen=True)
@@ -71,41 +133,48 @@ class Difference:
         return low > ROUNDING or high < -ROUNDING
 
 
+def same_data(first: Segments, second: Segments) -> bool:
+    """Whether both are of the same stretches of the same data."""
+    if first.kind != second.kind or first.statistics.shape[1:] != second.statistics.shape[1:]:
+        return False
+    of_data = KINDS[first.kind].of_data
+    return np.array_equal(first.statistics[0][:, of_data], second.statistics[0][:, of_data])
+
+
 def compare_segments(first: Segments, second: Segments) -> Difference:
     """A paired bootstrap: hard passages are hard for both, so the difference is surer than either score."""
-    if not np.array_equal(first.counts, second.counts):
+    if not same_data(first, second):
         raise ConfigError("two scores can be compared only where they are of the same data.")
-    impossible = [not np.isfinite(one.totals).all() for one in (first, second)]
+    impossible = [not one.is_possible for one in (first, second)]
     if any(impossible):  # a model that found something impossible loses without end
         gain = 0.0 if all(impossible) else -math.inf if impossible[0] else math.inf
         return Difference(gain, (gain, gain))
-    return Difference(second.value - first.value, _interval(second.totals, first.counts, minus=first.totals))
+    return Difference(second.value - first.value, _interval(second, minus=first))
 
 
 def bootstrap_interval(totals: np.ndarray, counts: np.ndarray) -> tuple[float, float]:
     """The middle 95 % of total / count over data made of as many stretches (N,), drawn with replacement."""
-    return _interval(totals[None], counts)
+    return _interval(Segments.of(totals, counts))
 
 
-def _interval(totals: np.ndarray, counts: np.ndarray, minus: np.ndarray | None = None) -> tuple[float, float]:
-    """Of totals (S, N), less those of another model where there is one, over counts (N,)."""
-    if not np.isfinite(totals).all():  # something impossible came: no data drawn from it says less than that
+def _interval(one: Segments, *, minus: Segments | None = None) -> tuple[float, float]:
+    """Of the value, or of its distance to that of another model."""
+    if not one.is_possible:  # no data drawn from something impossible says less than that
         return math.inf, math.inf
-    num, random = len(counts), np.random.default_rng(0)
+    num, random = one.statistics.shape[1], np.random.default_rng(0)
     drawn = random.multinomial(num, np.full(num, 1 / num), RESAMPLES)  # (R, N)
-    sums = _sums(totals, drawn, random)
+    values = _values(one, drawn, random)
     if minus is not None:
-        sums -= _sums(minus, drawn, random)
-    ratios = sums / np.maximum(drawn @ counts, 1e-12)
+        values = values - _values(minus, drawn, random)
     tail = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(ratios, [tail, 1 - tail])
+    low, high = np.quantile(values, [tail, 1 - tail])
     return float(low), float(high)
 
 
-def _sums(totals: np.ndarray, drawn: np.ndarray, random: np.random.Generator) -> np.ndarray:
-    """The sum over the drawn stretches (R, N), the mean over seeds drawn likewise: (R,)."""
-    num_seeds = len(totals)
-    by_seed = drawn @ totals.T  # (R, S)
+def _values(one: Segments, drawn: np.ndarray, random: np.random.Generator) -> np.ndarray:
+    """Of the drawn stretches (R, N), the mean over seeds drawn likewise: (R,)."""
+    by_seed = KINDS[one.kind].value(np.einsum("rn,snk->rsk", drawn, one.statistics, optimize=True))  # (R, S)
+    num_seeds = by_seed.shape[1]
     if num_seeds == 1:
         return by_seed[:, 0]
     shares = random.multinomial(num_seeds, np.full(num_seeds, 1 / num_seeds), len(drawn)) / num_seeds

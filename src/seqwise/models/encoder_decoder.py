@@ -29,7 +29,7 @@ from ..errors import ConfigError
 from ..layers.embeddings import TokenEmbedding
 from ..layers.heads import NextTokenHead
 from .assemble import check_sizes
-from .contract import Interface, Loss, State, Term
+from .contract import Interface, Loss, Prediction, State, Term
 
 
 class PairBody(Protocol):
@@ -128,6 +128,11 @@ class PairModel(nn.Module):
         guesses[:, 1:] = self.head.log_probs(hidden[:, :-1]).argmax(dim=-1)
         is_guess = torch.rand(inputs.shape, device=guesses.device) >= truth
         return Tokens(torch.where(is_guess, guesses, inputs.ids), inputs.is_token)
+
+    def predict(self, batch: Batch) -> Prediction:
+        """The most probable token at each step, the truth before it being known: (B, T)."""
+        hidden, _ = self.body.decode(batch.inputs["tokens"], self.body.read(batch.inputs["source"]))
+        return Prediction(self.head.log_probs(hidden).argmax(dim=-1))
 
     def start(self, prompt: Batch) -> tuple[Tensor, State]:
         """What the first token of the target may be; the prompt is the source."""

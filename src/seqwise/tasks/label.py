@@ -22,6 +22,7 @@ class LabelTask:
     unit = "answers"
     metrics = ("accuracy", "mean_squared_error", "nats_per_answer")
     score_options: tuple[str, ...] = ()
+    reads_lines = False
 
     def open(self, config: DataConfig) -> ExampleData:
         if len(config.source) > 1 or config.valid or config.test or config.split:
@@ -70,7 +71,7 @@ class LabelTask:
     ) -> AnswerScore:
         return evaluate_answers(model, store, about=scored)
 
-    def sample(self, model: Any, vocab: Vocab, config: TrainingConfig) -> str | None:
+    def sample(self, model: Any, store: Any, vocab: Vocab, config: TrainingConfig) -> str | None:
         return None
 
     def predict(

@@ -36,6 +36,7 @@ class NumbersTask:
     unit = "steps"
     metrics = ("log_likelihood_per_step", "mae", "mae_over_naive", "coverage")
     score_options: tuple[str, ...] = ("horizon",)
+    reads_lines = False
 
     def open(self, config: DataConfig) -> NumberData:
         if len(config.source) > 1 or config.valid or config.test:
@@ -68,7 +69,8 @@ class NumbersTask:
 
     def facts(self, data: NumberData, train: NumberStore, vocab: Vocab, minutes: float | None) -> Facts:
         season = find_season(data.values[data.parts["train"]])
-        return Facts(len(train), 0, "", minutes, self.name, num_columns=len(data.columns), season=season)
+        found = {"season": season} if season else {}
+        return Facts(len(train), 0, "", minutes, self.name, num_columns=len(data.columns), season=season, data=found)
 
     def batches(self, store: NumberStore, model: Any, config: TrainingConfig) -> BatchSource:
         common = {"context": config.context, "batch_size": config.batch_size, "seed": config.seed}
@@ -97,7 +99,7 @@ class NumbersTask:
         horizon = options.get("horizon", config.horizon)
         return evaluate_forecasts(model, store, _scaling(vocab), season=season, horizon=horizon, about=scored)
 
-    def sample(self, model: Any, vocab: Vocab, config: TrainingConfig) -> str | None:
+    def sample(self, model: Any, store: Any, vocab: Vocab, config: TrainingConfig) -> str | None:
         return None
 
     def predict(

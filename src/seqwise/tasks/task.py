@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
 
 from ..data.batch import Batch
 from ..data.vocab import Vocab
+from ..decoding.translate import Answer
 from ..evaluation.segments import Metric, Segments
 from ..settings import DataConfig, TokenizerConfig, TrainingConfig
 
@@ -59,6 +60,17 @@ class Facts:
     """Numbers: steps after which the series resembles itself; 1 where it does not."""
     length: int = 0
     """Labels: steps of a sequence."""
+    data: dict[str, Any] = field(default_factory=dict)
+    """Settings of the section data that were found in the training part."""
+
+
+@runtime_checkable
+class AnswersLines(Protocol):
+    """A task whose models answer line by line."""
+
+    def answer_lines(
+        self, model: Any, lines: Iterable[str], vocab: Vocab, config: DataConfig, **options: Any
+    ) -> Iterator[Answer]: ...
 
 
 class Task(Protocol):
@@ -75,6 +87,8 @@ class Task(Protocol):
 
     score_options: tuple[str, ...]
     """What `score` can be told besides."""
+    reads_lines: bool
+    """Whether `predict` reads lines, one question each."""
 
     def open(self, config: DataConfig) -> Any: ...
     def open_other(self, source: str, split: str | None, vocab: Vocab) -> tuple[Any, str]:
@@ -105,8 +119,8 @@ class Task(Protocol):
     def score(
         self, model: Any, store: Any, vocab: Vocab, config: DataConfig, *, scored: str, **options: Any
     ) -> Score: ...
-    def sample(self, model: Any, vocab: Vocab, config: TrainingConfig) -> str | None:
-        """A text as the model writes now; None where it does not write."""
+    def sample(self, model: Any, store: Any, vocab: Vocab, config: TrainingConfig) -> str | None:
+        """A text as the model writes now, of a part where it needs one; None where it does not write."""
         ...
 
     def predict(

@@ -34,6 +34,7 @@ class TextTask:
     unit = "tokens"
     metrics = ("nats_per_token", "perplexity", "bits_per_char")
     score_options: tuple[str, ...] = ("view", "context", "stride")
+    reads_lines = False
 
     def open(self, config: DataConfig) -> TextData:
         if config.columns:
@@ -100,7 +101,7 @@ class TextTask:
         about = f"{scored}|tokenizer={tokenizer.kind}:{tokenizer.vocab_size}"
         return evaluate(model, store, about=about, **options)
 
-    def sample(self, model: Any, vocab: Vocab, config: TrainingConfig) -> str | None:
+    def sample(self, model: Any, store: Any, vocab: Vocab, config: TrainingConfig) -> str | None:
         decoding = DecodingConfig(max_tokens=config.sample_tokens, seed=config.seed, temperature=0.8)
         with evaluating(model):
             tokens = generate(model, [[_tokenizer(vocab).boundary]], decoding)[0][0].tokens

@@ -141,6 +141,8 @@ def rate_at(step: int, config: TrainingConfig) -> float:
         return (step + 1) / (config.warmup_steps + 1)
     if config.schedule in ("constant", "plateau"):
         return 1.0
+    if config.schedule == "inverse_sqrt":  # Vaswani et al. 2017, 5.3
+        return math.sqrt((config.warmup_steps + 1) / (step + 1))
     done = (step - config.warmup_steps) / max(1, config.steps - config.warmup_steps)
     if config.schedule == "cosine":
         return config.final_rate + (1 - config.final_rate) * 0.5 * (1 + math.cos(math.pi * min(1.0, done)))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from ..run import Checkpoint, Run, RunConfig, check_free, interface_of, load_wei
 from ..settings import DataConfig, TokenizerConfig, TrainingConfig
 from ..tasks import Task, task_named, task_of
 from ..tasks.task import Advance, Score, Tell
+from .averaging import WeightAverage
 from .card import write_card
 from .counting import count
 from .em import expect_and_maximise
@@ -123,6 +125,9 @@ class Session:
         store = self.stores["train"]
         return self.task.sequences(self.task.beginning(store, most) if most else store, model)
 
+    def _validate(self, model: Any) -> float:
+        return self.task.validate(model, self.stores["valid"], self.run.config.training.valid_tokens or None)
+
     def _choose_order(self, tell: Tell) -> None:
         config, model = self.run.config.training, self.run.build_model()
         first = suggest("ngram", self.task.facts(self.data, self.stores["train"], self.run.vocab, None))[0]["order"]
@@ -204,17 +209,35 @@ class Session:
     def _hooks(self, model: Any, wants_stop: Callable[[], bool]) -> Hooks:
         run, task = self.run, self.task
 
+        saved = None if self.resume_from is None else self.resume_from.optimizer
+        over = run.config.training.average_over
+        average = WeightAverage(model, over, saved) if over else None
+        mean_is_better = False
+
         def validate() -> float:
-            return task.validate(model, self.stores["valid"], run.config.training.valid_tokens or None)
+            nonlocal mean_is_better
+            loss = self._validate(model)
+            if average is None:
+                return loss
+            average.add()
+            with average.applied():
+                loss_of_mean = self._validate(model)
+            mean_is_better = loss_of_mean < loss
+            return min(loss, loss_of_mean)
+
+        def keep_best() -> None:
+            with average.applied() if average is not None and mean_is_better else nullcontext():
+                run.save_model(model)
 
         def sample() -> str | None:
-            return task.sample(model, run.vocab, run.config.training)
+            return task.sample(model, self.stores["valid"], run.vocab, run.config.training)
 
         def checkpoint(saved: Checkpoint) -> None:
             self._progress = {**saved.progress, "log_length": run.log_length()}
-            run.save_checkpoint(replace(saved, progress=self._progress))
+            more = {} if average is None else average.tensors()
+            run.save_checkpoint(replace(saved, optimizer=saved.optimizer | more, progress=self._progress))
 
-        return Hooks(validate, sample, lambda: run.save_model(model), checkpoint, wants_stop=wants_stop)
+        return Hooks(validate, sample, keep_best, checkpoint, wants_stop=wants_stop)
 
 
 def prepare(
@@ -287,8 +310,8 @@ def prepare(
     vocab = vocab or chosen_task.learn_vocab(data, tokenizer_config, tell)
     stores = chosen_task.stores(data, vocab, advance)
     facts = chosen_task.facts(data, stores["train"], vocab, given["training"].get("minutes"))
-    if facts.season and data_config.season is None:
-        data_config = replace(data_config, season=facts.season)
+    found = {name: value for name, value in facts.data.items() if getattr(data_config, name) is None}
+    data_config = replace(data_config, **found)
     suggested_model, suggested_training = suggest(model, facts)
     most = given["training"].get("most_parameters", 0)
     if most and row.learns_by == "gradients":

@@ -17,6 +17,8 @@ MOST_EM_TOKENS = 1_000_000  # more are cut where they would not fit the time
 EM_SECONDS = 1e-9  # of an iteration, per token and pair of states
 COUNTING_SECONDS = 4e-7  # per token and level
 SHORT_TEXT = 100_000  # tokens; below, narrower networks do
+MANY_TOKENS = 1000  # of a target: it is made of pieces of words
+PAIR_TOKENS_PER_SECOND = 2500  # of targets, about
 MANY_WORDS = 5000  # from here on the output layer is most of the work, and an adaptive softmax pays
 
 
@@ -26,6 +28,8 @@ def suggest(model_name: str, facts: Facts) -> tuple[dict[str, Any], dict[str, An
         return _for_numbers(model_name, facts)
     if facts.task == "label":
         return _for_labels(model_name, facts)
+    if facts.task == "pairs":
+        return _for_pairs(model_name, facts)
     if model_name in ("rnn", "gru", "lstm"):
         return _recurrent(facts)
     return {"ngram": _ngram, "hmm": _hmm, "window": _window, "conv": _conv, "gpt": _gpt}[model_name](facts)
@@ -94,6 +98,32 @@ def _for_labels(model_name: str, facts: Facts) -> tuple[dict[str, Any], dict[str
         "schedule": "linear",
         "warmup_steps": 50,
         "num_samples": 0,
+    }
+    return model, training
+
+
+def _for_pairs(model_name: str, facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Pairs of short strings are learned by small networks in minutes; sentences want width, and dropout by passes."""
+    minutes = facts.minutes or DEFAULT_MINUTES
+    is_small = facts.vocab_size < MANY_TOKENS
+    if model_name == "seq2seq":
+        model: dict[str, Any] = {"model_dim": 256, "num_layers": 1}
+    else:
+        model = {"num_layers": 2 if is_small else 3, "model_dim": 128 if is_small else 256, "num_heads": 4}
+        model["feed_forward_dim"] = 4 * model["model_dim"]
+    passes = minutes * 60 * PAIR_TOKENS_PER_SECOND / max(1, facts.train_tokens)
+    model["dropout"] = 0.0 if is_small and passes < 20 else 0.1 if passes < 5 else 0.3
+    model["label_smoothing"] = 0.0 if is_small else 0.1
+    training = {
+        "batch_tokens": 2048 if is_small or minutes < 5 else 4096,
+        "context": facts.length,
+        "optimizer": "adamw",
+        "learning_rate": 2e-3,
+        "beta2": 0.98,
+        "schedule": "linear",
+        "warmup_steps": 100,
+        "average_over": 0 if is_small else 5,
+        "sample_tokens": max(1, min(200, facts.length)),
     }
     return model, training
 

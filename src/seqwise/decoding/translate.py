@@ -1,0 +1,141 @@
+"""Lines in, lines out: a stream of sources of any length, translated in constant memory, in order, batched by length.
+
+for answer in translate(model, vocab, open("sources.txt"), config, length_ratio=2.5):
+    print(answer.text)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..data.batch import Batch
+from ..data.pair_store import PairStore, Rows, cuts_by_length, source_ids
+from ..data.vocab import Vocab
+from ..errors import ConfigError
+from ..models.contract import device_of, evaluating
+from . import generate
+from .settings import DecodingConfig, Hypothesis
+
+LINES = 4096  # read ahead, to find those of about one length
+PLACES = 4096  # tokens of sources in a batch, over the width of the beam
+MORE_TOKENS = 10  # than the longest target that training had for a source of this length
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """Where in the source each piece of the target was looked for."""
+
+    source: list[str]
+    target: list[str]
+    weights: Tensor
+    """(T, S), each row adds up to one."""
+
+    def links(self) -> str:
+        """The strongest source piece of each target piece, as "source-target" numbers."""
+        return " ".join(f"{int(row.argmax())}-{place}" for place, row in enumerate(self.weights))
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a model makes of one source, best first."""
+
+    source: str
+    texts: list[str]
+    hypotheses: list[Hypothesis]
+    scores: list[float]
+    """What they were ranked by: log-probability over the norm of their length."""
+    is_cut: bool = False
+    """The source was longer than the model can place: only its beginning was read."""
+    alignment: Alignment | None = None
+
+    @property
+    def text(self) -> str:
+        return self.texts[0]
+
+
+def translate(
+    model: Any,
+    vocab: Vocab,
+    lines: Iterable[str],
+    config: DecodingConfig,
+    *,
+    length_ratio: float,
+    with_alignments: bool = False,
+) -> Iterator[Answer]:
+    """An answer for each line, in order; an empty line has an empty answer."""
+    lines = iter(lines)
+    while chunk := list(islice(lines, LINES)):
+        with evaluating(model):
+            yield from _translate_chunk(model, vocab, chunk, config, length_ratio, with_alignments)
+
+
+def _translate_chunk(
+    model: Any, vocab: Vocab, chunk: list[str], config: DecodingConfig, length_ratio: float, with_alignments: bool
+) -> list[Answer]:
+    source, target = vocab.source_tokenizer, vocab.tokenizer
+    assert source is not None
+    assert target is not None
+    texts = [line.rstrip("\n").strip() for line in chunk]
+    answers = [Answer(text, [""], [Hypothesis([], 0.0, True)], [0.0]) for text in texts]
+    encoded = [source_ids(text, source) for text in texts]
+    is_cut = [model.context is not None and len(ids) > model.context for ids in encoded]
+    rows = Rows.of(
+        np.append(ids[: model.context - 1], source.boundary) if cut else ids
+        for ids, cut in zip(encoded, is_cut, strict=True)
+    )
+    asked = np.array([place for place, text in enumerate(texts) if text], dtype=np.int64)
+    order = asked[np.argsort(rows.lengths[asked], kind="stable")]
+    width = config.beam_width if config.method == "beam" else config.num_results
+    for start, end in cuts_by_length(rows.lengths[order], max(1, PLACES // width)):
+        chosen = order[start:end]
+        batch = Batch({"source": rows.padded(chosen)}, {})
+        limits = [most_tokens(length, length_ratio, model) for length in rows.lengths[chosen].tolist()]
+        found = generate(model, batch, config, limits=limits)
+        for place, hypotheses in zip(chosen.tolist(), found, strict=True):
+            written = [target.decode([t for t in h.tokens if t != target.boundary]) for h in hypotheses]
+            scores = [h.score(config.length_penalty, config.length_form) for h in hypotheses]
+            answers[place] = Answer(texts[place], written, hypotheses, scores, is_cut[place])
+        if with_alignments:
+            for place, alignment in zip(chosen.tolist(), _align(model, vocab, rows, chosen, found), strict=True):
+                answers[place] = replace(answers[place], alignment=alignment)
+    return answers
+
+
+def most_tokens(source_tokens: int, length_ratio: float, model: Any) -> int:
+    """How long a target may become, which depends on its source alone."""
+    limit = math.ceil(length_ratio * source_tokens) + MORE_TOKENS
+    return limit if model.context is None else min(limit, model.context)
+
+
+@torch.inference_mode()
+def _align(model: Any, vocab: Vocab, rows: Rows, chosen: np.ndarray, found: list[list[Hypothesis]]) -> list[Alignment]:
+    """Of the best hypothesis of each source."""
+    source, target = vocab.source_tokenizer, vocab.tokenizer
+    assert source is not None
+    assert target is not None
+    best = [hypotheses[0].tokens for hypotheses in found]
+    ends = [tokens if tokens[-1:] == [target.boundary] else [*tokens, target.boundary] for tokens in best]
+    targets = Rows.of(np.array([target.boundary, *tokens]) for tokens in ends)
+    some = Rows.of(rows.ids[rows.edges[place] : rows.edges[place + 1]] for place in chosen)
+    batch = PairStore(some, targets, []).batch(np.arange(len(chosen))).to(device_of(model))
+    weights = model.align(batch)
+    if weights is None:
+        raise ConfigError(
+            "this model has no attention to read an alignment from; train one with model.attention=general."
+        )
+    return [
+        Alignment(
+            [source.piece(token) for token in some.ids[some.edges[row] : some.edges[row + 1] - 1].tolist()],
+            [target.piece(token) for token in tokens if token != target.boundary],
+            weights[row, : sum(token != target.boundary for token in tokens), : int(some.lengths[row]) - 1].cpu(),
+        )
+        for row, tokens in enumerate(best)
+    ]
