@@ -15,7 +15,7 @@ import seqwise
 ROOT = Path(seqwise.__file__).parent
 STAGES = [
     {"errors", "config", "settings"},
-    {"text"},
+    {"pages", "text"},
     {"data"},
     {"layers"},
     {"models"},

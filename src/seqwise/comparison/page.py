@@ -16,25 +16,32 @@ from html import escape
 from importlib.resources import files
 from statistics import median
 
-from .charts import PLAIN, Axis, Dot, Look, Series, interval_strip, legend, line_chart, scatter_chart, share_bar, sign
+from ..pages.charts import (
+    PLAIN,
+    Axis,
+    Dot,
+    Look,
+    Series,
+    interval_strip,
+    legend,
+    line_chart,
+    scatter_chart,
+    share_bar,
+    sign,
+)
+from ..pages.quantities import count, duration, milliseconds, number, size, two_figures
+from ..pages.text import visible
 from .results import Comparison, Entry
 from .table import (
     STEP_OF,
     columns_of,
     commands_of,
-    count,
-    duration,
     interval,
-    milliseconds,
     missing_score,
     no_recommendation,
     notes_of,
-    number,
     parts_of_time,
     share_in_words,
-    size,
-    two_figures,
-    visible,
 )
 
 LEVELS = (0.25, 0.5, 1, 2, 3, 5, 8)

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from seqwise.comparison.charts import (
+from seqwise.pages.charts import (
     MOST_POINTS,
     NUM_COLOURS,
     Axis,
