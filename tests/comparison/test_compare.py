@@ -43,7 +43,7 @@ from seqwise.comparison.nursery import STOPPED, Ended, Job
 from seqwise.comparison.plan import Settings
 from seqwise.comparison.results import Comparison, Entry
 from seqwise.comparison.table import table_rows
-from seqwise.errors import ConfigError, DataError, SeqwiseError
+from seqwise.errors import CheckpointError, ConfigError, DataError, SeqwiseError
 from seqwise.models import MODELS
 from seqwise.run import Run
 from seqwise.training.session import prepare, resume
@@ -634,6 +634,19 @@ def test_wherever_it_is_stopped_what_was_found_is_kept_and_the_end_is_the_same(
     assert without_clock(end) == without_clock(comparison)
 
 
+def test_python_goes_on_where_it_was_stopped(
+    world: Path, tmp_path: Path, replay: type[Replay], comparison: Comparison
+) -> None:
+    path = tmp_path / "x"
+    part = run_comparison(path, settings_for(world), wants_stop=lambda: len(replay.done) >= 3)
+    assert not part.is_complete
+    end = seqwise.continue_comparison(str(path))
+    assert end.is_complete
+    assert end == Comparison.read(path / "compare.json")
+    assert len(replay.done) == len(set(replay.done)) == 9  # nothing was done twice
+    assert without_clock(end) == without_clock(comparison)
+
+
 def test_all_that_were_at_work_are_told_when_it_is_stopped(
     world: Path, tmp_path: Path, replay: type[Replay], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -1105,6 +1118,9 @@ def test_going_on_where_nothing_was_begun_is_refused_and_nothing_is_made(
     monkeypatch.setattr(module, "Nursery", Here)
     told = call("compare", "--resume", "--out", tmp_path / "x").sentence()
     assert told == f"{tmp_path / 'x'} holds no comparison. Begin one with: seqwise compare DATA"
+    with pytest.raises(CheckpointError) as caught:
+        seqwise.continue_comparison(tmp_path / "x")
+    assert str(caught.value) == told
     assert list(tmp_path.iterdir()) == []
 
 
