@@ -1070,6 +1070,18 @@ def test_a_tokenizer_that_is_named_twice_is_used_once(world: Path) -> None:
         assert "char" in str(refused)  # noqa: PT017
 
 
+def test_where_processes_cannot_be_forked_it_is_told_before_anything_is_begun(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(os, "fork")
+    (tmp_path / "words.txt").write_text(make_text(), encoding="utf-8")
+    told = call("compare", tmp_path / "words.txt", "--out", tmp_path / "x").sentence()
+    assert told.startswith(f"this system ({sys.platform}) cannot fork processes, and a comparison ")
+    assert told.endswith("or train one family at a time: seqwise train DATA --model lstm")
+    assert not (tmp_path / "x").exists()
+    assert call("compare", "--resume", "--out", tmp_path / "x").sentence() == told
+
+
 @pytest.mark.parametrize("what", ["a folder with something in it", "a file"])
 def test_a_folder_that_is_taken_is_left_alone(world: Path, tmp_path: Path, what: str) -> None:
     out = tmp_path / "x"
