@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from runs_by_hand import at_most
 
 import seqwise
 from seqwise.cli import comparing, main
@@ -189,22 +190,6 @@ def call(*arguments: str | Path) -> Result:
         except SystemExit as done:
             code = done.code if isinstance(done.code, int) else int(done.code is not None)
     return Result(code, out.getvalue(), errors.getvalue())
-
-
-@contextlib.contextmanager
-def at_most(seconds: float) -> Iterator[None]:
-    """A comparison that waits for ever fails instead."""
-
-    def give_up(signum: int, frame: Any) -> None:
-        raise TimeoutError(f"not done after {seconds} s")
-
-    before = signal.signal(signal.SIGALRM, give_up)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
 
 
 def wait_until(is_so: Callable[[], bool], *, seconds: float = 90.0) -> None:
