@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,22 @@ def stop_after(number: int) -> Callable[[], bool]:
         return len(asked) >= number
 
     return wants_stop
+
+
+@contextmanager
+def at_most(seconds: float) -> Iterator[None]:
+    """What never ends, or waits for ever, fails instead of hanging."""
+
+    def give_up(signum: int, frame: Any) -> None:
+        raise TimeoutError(f"not done after {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def log_without_clock(run: Path) -> list[dict[str, Any]]:

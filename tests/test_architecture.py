@@ -15,7 +15,7 @@ import seqwise
 ROOT = Path(seqwise.__file__).parent
 STAGES = [
     {"errors", "config", "settings"},
-    {"text"},
+    {"pages", "text"},
     {"data"},
     {"layers"},
     {"models"},
@@ -88,7 +88,7 @@ def python(code: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
 
 
-@pytest.mark.parametrize("module", ["seqwise", "seqwise.cli", "seqwise.data.public"])
+@pytest.mark.parametrize("module", ["seqwise", "seqwise.cli", "seqwise.data.public", "seqwise.pages.elements"])
 def test_nothing_that_computes_is_imported_before_it_is_needed(module: str) -> None:
     done = python(f"import sys, {module}; sys.stdout.write(' '.join(m for m in {HEAVY} if m in sys.modules))")
     assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)

@@ -15,10 +15,10 @@ __version__ = "0.1.0"
 # Threads that wait for each other spin; on a machine with other work that costs many times the work itself. Spinning
 # for a shorter while costs nothing measurable where the machine is free. Read by torch's OpenMP when it is loaded.
 os.environ.setdefault("GOMP_SPINCOUNT", "20000")
-__all__ = ["__version__", "compare", "continue_training", "load", "train"]
+__all__ = ["__version__", "compare", "continue_comparison", "continue_training", "load", "train"]
 
 if TYPE_CHECKING:
-    from .api import compare, continue_training, load, train
+    from .api import compare, continue_comparison, continue_training, load, train
 
 
 def __getattr__(name: str) -> Any:

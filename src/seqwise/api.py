@@ -154,6 +154,13 @@ def compare(
     return run_comparison(path, choose_settings(data, minutes=minutes, **options))
 
 
+def continue_comparison(path: str | Path) -> Comparison:
+    """Go on with a comparison that was stopped, to the end; what failed in it is tried again."""
+    from .comparison.compare import run_comparison
+
+    return run_comparison(Path(path))
+
+
 def load(path: str | Path) -> TrainedRun:
     """Open a run folder."""
     return TrainedRun(path)

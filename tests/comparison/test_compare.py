@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from runs_by_hand import at_most
 
 import seqwise
 from seqwise.cli import comparing, main
@@ -43,7 +44,7 @@ from seqwise.comparison.nursery import STOPPED, Ended, Job
 from seqwise.comparison.plan import Settings
 from seqwise.comparison.results import Comparison, Entry
 from seqwise.comparison.table import table_rows
-from seqwise.errors import ConfigError, DataError, SeqwiseError
+from seqwise.errors import CheckpointError, ConfigError, DataError, SeqwiseError
 from seqwise.models import MODELS
 from seqwise.run import Run
 from seqwise.training.session import prepare, resume
@@ -189,22 +190,6 @@ def call(*arguments: str | Path) -> Result:
         except SystemExit as done:
             code = done.code if isinstance(done.code, int) else int(done.code is not None)
     return Result(code, out.getvalue(), errors.getvalue())
-
-
-@contextlib.contextmanager
-def at_most(seconds: float) -> Iterator[None]:
-    """A comparison that waits for ever fails instead."""
-
-    def give_up(signum: int, frame: Any) -> None:
-        raise TimeoutError(f"not done after {seconds} s")
-
-    before = signal.signal(signal.SIGALRM, give_up)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
 
 
 def wait_until(is_so: Callable[[], bool], *, seconds: float = 90.0) -> None:
@@ -634,6 +619,19 @@ def test_wherever_it_is_stopped_what_was_found_is_kept_and_the_end_is_the_same(
     assert without_clock(end) == without_clock(comparison)
 
 
+def test_python_goes_on_where_it_was_stopped(
+    world: Path, tmp_path: Path, replay: type[Replay], comparison: Comparison
+) -> None:
+    path = tmp_path / "x"
+    part = run_comparison(path, settings_for(world), wants_stop=lambda: len(replay.done) >= 3)
+    assert not part.is_complete
+    end = seqwise.continue_comparison(str(path))
+    assert end.is_complete
+    assert end == Comparison.read(path / "compare.json")
+    assert len(replay.done) == len(set(replay.done)) == 9  # nothing was done twice
+    assert without_clock(end) == without_clock(comparison)
+
+
 def test_all_that_were_at_work_are_told_when_it_is_stopped(
     world: Path, tmp_path: Path, replay: type[Replay], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -1057,6 +1055,18 @@ def test_a_tokenizer_that_is_named_twice_is_used_once(world: Path) -> None:
         assert "char" in str(refused)  # noqa: PT017
 
 
+def test_where_processes_cannot_be_forked_it_is_told_before_anything_is_begun(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(os, "fork")
+    (tmp_path / "words.txt").write_text(make_text(), encoding="utf-8")
+    told = call("compare", tmp_path / "words.txt", "--out", tmp_path / "x").sentence()
+    assert told.startswith(f"this system ({sys.platform}) cannot fork processes, and a comparison ")
+    assert told.endswith("or train one family at a time: seqwise train DATA --model lstm")
+    assert not (tmp_path / "x").exists()
+    assert call("compare", "--resume", "--out", tmp_path / "x").sentence() == told
+
+
 @pytest.mark.parametrize("what", ["a folder with something in it", "a file"])
 def test_a_folder_that_is_taken_is_left_alone(world: Path, tmp_path: Path, what: str) -> None:
     out = tmp_path / "x"
@@ -1105,6 +1115,9 @@ def test_going_on_where_nothing_was_begun_is_refused_and_nothing_is_made(
     monkeypatch.setattr(module, "Nursery", Here)
     told = call("compare", "--resume", "--out", tmp_path / "x").sentence()
     assert told == f"{tmp_path / 'x'} holds no comparison. Begin one with: seqwise compare DATA"
+    with pytest.raises(CheckpointError) as caught:
+        seqwise.continue_comparison(tmp_path / "x")
+    assert str(caught.value) == told
     assert list(tmp_path.iterdir()) == []
 
 

@@ -2,70 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import re
 import unicodedata
-from base64 import b64encode
 from dataclasses import replace
-from html.parser import HTMLParser
 from itertools import pairwise
 from typing import Any
 
 import pytest
 from comparison.examples import REASON, example_comparison, example_of_numbers, hostile, nothing_finished
+from pages.parsed import Page, hash_of
 
-from seqwise.comparison.page import MOST_OF_A_SAMPLE, looks_of, write_page
+from seqwise.comparison.page import looks_of, write_page
 from seqwise.comparison.results import Comparison, Entry, Figure, Gap, Match, Metric, Point
-
-VOID = {"meta", "br", "input"}
-
-
-class Page(HTMLParser):
-    """The elements in their order, with their attributes, and the text of each kind of element."""
-
-    def __init__(self, page: str):
-        super().__init__(convert_charrefs=True)
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.texts: list[tuple[str, str]] = []
-        self.open: list[str] = []
-        self.comments: list[str] = []
-        self.feed(page)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        assert len(dict(attrs)) == len(attrs), f"an attribute of <{tag}> stands there twice"
-        self.elements.append((tag, dict(attrs)))
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open, f"</{tag}> ends nothing"
-        assert self.open.pop() == tag
-
-    def handle_data(self, text: str) -> None:
-        self.texts.append((self.open[-1] if self.open else "", text))
-
-    def handle_comment(self, text: str) -> None:
-        self.comments.append(text)
-
-    def all(self, tag: str, **attributes: str) -> list[dict[str, str | None]]:
-        named = {name.rstrip("_").replace("_", "-"): value for name, value in attributes.items()}
-        return [found for kind, found in self.elements if kind == tag and named.items() <= found.items()]
-
-    def values(self, attribute: str) -> list[str]:
-        return [found[attribute] or "" for _, found in self.elements if attribute in found]
-
-    def inside(self, tag: str) -> list[str]:
-        return [text for kind, text in self.texts if kind == tag]
-
-    @property
-    def text(self) -> str:
-        return "".join(text for kind, text in self.texts if kind not in ("script", "style"))
+from seqwise.comparison.views import MOST_OF_A_SAMPLE
 
 
 def label_comparison() -> Comparison:
@@ -133,10 +84,6 @@ def test_the_policy_lets_only_the_own_style_and_script_through(comparison: Compa
     assert len(data) == len(parsed.all("script", type="application/json")) <= 1
     attributes = {name for _, found in parsed.elements for name in found}
     assert not {name for name in attributes if name.startswith("on") or name in ("style", "srcdoc")}
-
-
-def hash_of(text: str) -> str:
-    return f"'sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 @every

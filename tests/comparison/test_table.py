@@ -1,88 +1,19 @@
-"""The table in words: numbers for people, reasons for what failed, and text that cannot act."""
+"""The table in words: figures where there are some, reasons for what failed, and text that cannot act."""
 
 from __future__ import annotations
 
 import math
 import re
-import unicodedata
 from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
 from comparison.examples import FINALS, LADDER, REASON, example_comparison, example_of_numbers, nothing_finished
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from seqwise.comparison.results import Comparison, Figure, Gap, Metric
-from seqwise.comparison.table import (
-    count,
-    duration,
-    gap_in_words,
-    milliseconds,
-    number,
-    share_in_words,
-    size,
-    table_rows,
-    visible,
-    write_html,
-    write_markdown,
-)
+from seqwise.comparison.table import gap_in_words, share_in_words, table_rows, write_html, write_markdown
 
 BARE_PIPE = re.compile(r"(?<!\\)\|")
-
-
-@pytest.mark.parametrize(
-    ("value", "shown"),
-    [
-        (0, "—"),
-        (7, "7"),
-        (999, "999"),
-        (999.6, "1.0 k"),
-        (1_000, "1.0 k"),
-        (9_940, "9.9 k"),
-        (9_960, "10 k"),
-        (325_547, "326 k"),
-        (999_600, "1.0 M"),
-        (1_204_000, "1.2 M"),
-        (7_300_000_000, "7.3 B"),
-        (5e18, "5,000,000 T"),
-        (math.nan, "—"),
-        (math.inf, "—"),
-        (-3, "—"),
-    ],
-)
-def test_counts(value: float, shown: str) -> None:
-    assert count(value) == shown
-
-
-@pytest.mark.parametrize(
-    ("shown", "expected"),
-    [
-        (size(512), "512 B"),
-        (size(4_800_000), "4.8 MB"),
-        (size(1_100_000_000), "1.1 GB"),
-        (duration(0.04), "0.04 s"),
-        (duration(3.14), "3.1 s"),
-        (duration(312), "312 s"),
-        (duration(599.9), "600 s"),
-        (duration(840), "14 min"),
-        (duration(9_000), "2.5 h"),
-        (duration(0), "—"),
-        (duration(math.nan), "—"),
-        (milliseconds(0.42), "0.42 ms"),
-        (milliseconds(0.0004), "<0.001 ms"),
-        (milliseconds(1_234), "1,234 ms"),
-        (number(1.7134, 3), "1.713"),
-        (number(-0.25, 2), "−0.25"),
-        (number(-0.0001, 3), "0.000"),
-        (number(math.inf, 3), "∞"),
-        (number(-math.inf, 3), "−∞"),
-        (number(math.nan, 3), "not a number"),
-        (number(3.2e30, 3), "3.20e+30"),
-    ],
-)
-def test_figures_for_people(shown: str, expected: str) -> None:
-    assert shown == expected
 
 
 def test_the_titles_come_first_and_all_rows_are_as_long() -> None:
@@ -136,53 +67,6 @@ def test_values_that_are_no_numbers_are_told() -> None:
     found = example_comparison()
     odd = replace(found.ladder[0], test=Figure(math.inf, math.nan, math.inf), more={"perplexity": math.inf})
     assert table_rows(replace(found, ladder=[odd], final=[]))[1][1:3] == ["∞ (not a number to ∞)", "∞"]
-
-
-# -- text from anywhere --
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("plain, äöü 漢字 שלום", "plain, äöü 漢字 שלום"),
-        ("a\x00b\x1b[2Jc\x7f", "a␀b␛[2Jc␡"),
-        ("a\tb\r\n", "a␉b␍↵"),
-        ("\x85\x9f", "⟨U+0085⟩⟨U+009F⟩"),
-        ("abc\u202egpj.exe", "abc⟨U+202E⟩gpj.exe"),
-        ("\u2066\u2069\u200f\u061c", "⟨U+2066⟩⟨U+2069⟩⟨U+200F⟩⟨U+061C⟩"),
-        ("a\u200bb\ufeff\u00ad", "a⟨U+200B⟩b⟨U+FEFF⟩⟨U+00AD⟩"),
-        ("a\u2028b\u2029", "a⟨U+2028⟩b⟨U+2029⟩"),
-        ("\ud800", "⟨U+D800⟩"),
-        ("\uffff\ufdd0\U0001ffff", "⟨U+FFFF⟩⟨U+FDD0⟩⟨U+1FFFF⟩"),
-        ("\U000e0041", "⟨U+E0041⟩"),
-        ("e\u0301", "e\u0301"),
-        ("\u0301", "◌\u0301"),
-        (" \u0301", " ◌\u0301"),
-        ("\n\u0301", "↵◌\u0301"),
-        ("Z" + "\u0300" * 5, "Z" + "\u0300" * 3 + "◌" + "\u0300" * 2),
-        ("👩\u200d🚀", "👩\u200d🚀"),
-        ("\u200d", "⟨U+200D⟩"),
-        ("a" + "\u200d" * 4, "a" + "\u200d" * 3 + "⟨U+200D⟩"),
-    ],
-)
-def test_all_of_a_text_can_be_seen(text: str, shown: str) -> None:
-    assert visible(text) == shown
-
-
-def test_newlines_are_shown_as_asked_and_long_texts_are_cut() -> None:
-    assert visible("a\nb", newline="↵\n") == "a↵\nb"
-    assert visible("abcdef", most=3) == "abc…"
-    assert visible("abc", most=3) == "abc"
-
-
-@given(st.text(st.characters(), max_size=60))
-@settings(max_examples=150, deadline=None)
-def test_no_text_can_act(text: str) -> None:
-    shown = visible(text)
-    shown.encode()
-    kinds = {unicodedata.category(char) for char in shown if char not in "\u200c\u200d"}
-    assert not kinds & {"Cc", "Cf", "Cs", "Zl", "Zp"}
-    assert visible(shown, most=10_000) == shown
 
 
 @pytest.mark.parametrize("task", ["text", "numbers"])

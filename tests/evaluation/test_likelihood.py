@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-import signal
 import tracemalloc
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from runs_by_hand import at_most
 
 from seqwise.config import to_json
 from seqwise.data.batch import Batch, Tokens, next_token_batch
@@ -54,22 +52,6 @@ def nats_of(model: Any, ids: np.ndarray, last: int | None = None) -> float:
     """-log p of the last few tokens of a stretch that is read from nothing; of all but its first where not said."""
     log_probs, _ = model.score(next_token_batch(torch.from_numpy(ids.astype(np.int64)).unsqueeze(0)))
     return -float(log_probs[0, -last if last else 0 :].double().sum())
-
-
-@contextmanager
-def at_most(seconds: float) -> Iterator[None]:
-    """A loop that does not end fails instead of hanging."""
-
-    def give_up(signum: int, frame: Any) -> None:
-        raise TimeoutError(f"not done after {seconds} s")
-
-    before = signal.signal(signal.SIGALRM, give_up)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
 
 
 @each_family

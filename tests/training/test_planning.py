@@ -34,6 +34,7 @@ from seqwise.training.planning import (
     plan_iterations,
     plan_steps,
     planned_anew,
+    tokens_and_iterations,
 )
 from seqwise.training.session import prepare, resume
 from seqwise.training.sizing import narrowed, suggest
@@ -258,6 +259,14 @@ def iterations_for(
             TrainingConfig(minutes=minutes, steps=steps, restarts=restarts),
             lambda _: None,
         )
+
+
+def test_em_reads_all_of_a_text_or_as_much_as_leaves_enough_iterations() -> None:
+    """Of 100 seconds 90 are for training, a thousand tokens each."""
+    assert tokens_and_iterations(100, 1e-3, 2_000, least=500) == (2_000, 45)
+    assert tokens_and_iterations(100, 1e-3, 50_000, least=500) == (4_500, FEWEST_ITERATIONS)
+    assert tokens_and_iterations(100, 1e-3, 50_000, least=30_000) == (30_000, 3)
+    assert tokens_and_iterations(0, 1e-3, 50_000, least=500) == (500, 1)
 
 
 @given(

@@ -17,7 +17,7 @@ from ..text import TOKENIZERS
 from ..training.given import absolute
 from .assemble import write_results
 from .folder import Folder
-from .nursery import STOPPED, Ended, Job, Nursery
+from .nursery import STOPPED, Ended, Job, Nursery, check_can_fork
 from .plan import (
     Limits,
     Settings,
@@ -124,6 +124,7 @@ def run_comparison(
     wants_stop: Callable[[], bool] = lambda: False,
 ) -> Comparison:
     """Begin a comparison in a folder, or go on with the one that is there (no settings). Stopped, it is incomplete."""
+    check_can_fork()
     folder = Folder(path)
     if settings is not None:
         folder.create(settings)

@@ -24,7 +24,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from ..errors import SeqwiseError
+from ..errors import ConfigError, SeqwiseError
 
 POLL_SECONDS = 0.05
 PATIENCE_SECONDS = 60.0  # for children to write a checkpoint when they are asked to stop
@@ -53,6 +53,15 @@ class Ended:
     peak_bytes: int
     reason: str
     """Why it failed, in a sentence; empty where it did not."""
+
+
+def check_can_fork() -> None:
+    """To be asked before anything is begun."""
+    if not hasattr(os, "fork"):
+        raise ConfigError(
+            f"this system ({sys.platform}) cannot fork processes, and a comparison runs each trial in a fork. Compare "
+            "on Linux or macOS (on Windows: in WSL), or train one family at a time: seqwise train DATA --model lstm"
+        )
 
 
 class Nursery:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 import re
 import shlex
-import unicodedata
 from collections.abc import Callable, Sequence
 from html import escape
 
+from ..pages.quantities import UNKNOWN, count, duration, milliseconds, number, per_cent, size, two_figures
+from ..pages.text import visible
 from .results import Comparison, Entry, Figure, Gap, Metric
 
-UNKNOWN = "—"
-MOST_MARKS = 3  # accents above one another; more are set side by side, so that they cannot climb over the lines above
 STEP_OF = {"text": "token", "numbers": "step", "label": "sequence"}
 STATUS_WORDS = {
     "waiting": "not started yet",
@@ -23,105 +22,8 @@ STATUS_WORDS = {
 }
 
 
-def visible(text: str, *, newline: str = "↵", most: int = 2_000) -> str:
-    """Text from anywhere, so that all of it can be seen and none of it can act.
-
-    Control characters become pictures; what turns, hides or breaks text becomes its code point; an accent with nothing
-    below it gets a circle to sit on. Behind `most` characters it is cut.
-
-    >>> visible("a\\x1b[2J\\u202e!")
-    'a␛[2J⟨U+202E⟩!'
-    """
-    shown: list[str] = []
-    marks = MOST_MARKS  # upon the last character that can carry any; at the start there is none
-    for char in text[:most]:
-        category, is_joiner = unicodedata.category(char), char in "\u200c\u200d"
-        if category[0] == "M" or (is_joiner and marks < MOST_MARKS):
-            if marks == MOST_MARKS:
-                shown.append("◌")
-                marks = 0
-            shown.append(char)
-            marks += 1
-        elif char == "\n":
-            shown.append(newline)
-            marks = MOST_MARKS
-        elif category in ("Cc", "Cf", "Cs", "Zl", "Zp") or _is_no_character(ord(char)):
-            shown.append(_picture(ord(char)))
-            marks = MOST_MARKS
-        else:
-            shown.append(char)
-            marks = MOST_MARKS if char.isspace() else 0
-    return "".join(shown) + ("…" if len(text) > most else "")
-
-
-def _is_no_character(code: int) -> bool:
-    return code & 0xFFFE == 0xFFFE or 0xFDD0 <= code <= 0xFDEF
-
-
-def _picture(code: int) -> str:
-    if code < 0x20:
-        return chr(0x2400 + code)
-    return "␡" if code == 0x7F else f"⟨U+{code:04X}⟩"
-
-
-def number(value: float, digits: int) -> str:
-    """With so many digits behind the point: "1.713", "−0.250", "∞"."""
-    if math.isnan(value):
-        return "not a number"
-    if math.isinf(value):
-        return "∞" if value > 0 else "−∞"
-    text = f"{value:.{digits}f}" if abs(value) < 1e6 else f"{value:.2e}"
-    return text.lstrip("-") if float(text) == 0 else text.replace("-", "−", 1)
-
-
 def interval(figure: Figure, digits: int) -> str:
     return f"{number(figure.low, digits)} to {number(figure.high, digits)}"
-
-
-def count(value: float) -> str:
-    """ "950", "326 k", "1.2 M"."""
-    return _scaled(value, ("", "k", "M", "B", "T"))
-
-
-def size(value: float) -> str:
-    """ "512 B", "4.8 MB"."""
-    return _scaled(value, ("B", "kB", "MB", "GB", "TB"))
-
-
-def duration(seconds: float) -> str:
-    """ "0.4 s", "312 s", "14 min", "2.5 h"."""
-    if not 0 < seconds < math.inf:
-        return UNKNOWN
-    for unit, length, most in (("s", 1, 600), ("min", 60, 7200)):
-        if seconds < most:
-            return f"{two_figures(seconds / length)} {unit}"
-    return f"{two_figures(seconds / 3600)} h"
-
-
-def milliseconds(value: float) -> str:
-    """ "0.42 ms"."""
-    return f"{two_figures(value)} ms" if 0 < value < math.inf else UNKNOWN
-
-
-def two_figures(value: float) -> str:
-    """Two that matter, or all before the point: "0.042", "4.2", "312"."""
-    if value >= 9.95:
-        return f"{value:,.0f}"
-    return f"{value:.2g}" if value >= 0.001 else "<0.001"
-
-
-def _scaled(value: float, units: Sequence[str]) -> str:
-    if not 0 < value < math.inf:
-        return UNKNOWN
-    power = 0
-    while value >= 999.5 and power < len(units) - 1:
-        value, power = value / 1000, power + 1
-    text = f"{value:.1f}" if power and value < 9.95 else f"{value:,.0f}"
-    return f"{text} {units[power]}".rstrip()
-
-
-def per_cent(share: float) -> str:
-    return f"{number(100 * share, 1)} %"
 
 
 def table_rows(comparison: Comparison, entries: Sequence[Entry] | None = None) -> list[list[str]]:

@@ -74,7 +74,6 @@ def plan_iterations(
     `sequences_of(n)` gives the first n tokens of the training part. `config.steps` are the most that are useful.
     """
     assert config.minutes is not None
-    seconds = TRAINING_SHARE * config.minutes * 60
     sequences = sequences_of(20_000)
     tried = length_of(sequences)
     model.initialise(sequences, config.seed)
@@ -82,15 +81,23 @@ def plan_iterations(
     began = time.perf_counter()
     model.em_step(sequences)
     per_token = (time.perf_counter() - began) / tried
-    fitting = int(seconds / per_token)  # tokens in all
-    tokens = min(num_tokens, max(tried, fitting // FEWEST_ITERATIONS))
-    iterations = max(1, fitting // tokens)
+    tokens, iterations = tokens_and_iterations(60 * config.minutes, per_token, num_tokens, least=tried)
     restarts = max(1, min(config.restarts, iterations // config.steps))
     steps = min(config.steps, max(1, iterations // restarts))
     if tokens < num_tokens:
         tell(f"learns from the first {tokens:,} of {num_tokens:,}, so that {steps} iterations fit")
     tell(f"{restarts} x {steps} iterations fit {config.minutes:g} minutes")
     return {"steps": steps, "restarts": restarts, "train_tokens": 0 if tokens == num_tokens else tokens}
+
+
+def tokens_and_iterations(seconds: float, per_token: float, num_tokens: int, *, least: int) -> tuple[int, int]:
+    """How much of the text EM learns from, and how often it can go over that: all, or as much as leaves enough rounds.
+
+    `per_token` are seconds; `least` tokens are learned from in any case.
+    """
+    fitting = int(TRAINING_SHARE * seconds / per_token)  # tokens in all iterations
+    tokens = min(num_tokens, max(least, fitting // FEWEST_ITERATIONS))
+    return tokens, max(1, fitting // tokens)
 
 
 def choose_states(

@@ -33,13 +33,12 @@ from .em import expect_and_maximise
 from .given import BUDGETS, absolute, check_given, check_same, given_settings
 from .loop import Hooks, train
 from .planning import (
-    FEWEST_ITERATIONS,
-    TRAINING_SHARE,
     choose_order,
     choose_states,
     plan_iterations,
     plan_steps,
     planned_anew,
+    tokens_and_iterations,
 )
 from .report import Report
 from .sizing import DEFAULT_MINUTES, narrowed, suggest, tried_tokens
@@ -131,15 +130,11 @@ class Session:
     def _choose_order(self, tell: Tell) -> None:
         config, model = self.run.config.training, self.run.build_model()
         first = suggest("ngram", self.task.facts(self.data, self.stores["train"], self.run.vocab, None))[0]["order"]
-
-        def validate(model: Any) -> float:
-            return self.task.validate(model, self.stores["valid"], config.valid_tokens or None)
-
         order = choose_order(
             self.run.config.model,
             interface_of(self.run.vocab),
             self._sequences(model)[0],
-            validate,
+            self._validate,
             first=first,
             most_parameters=config.most_parameters,
             seconds=60 * (config.minutes or DEFAULT_MINUTES),
@@ -157,24 +152,20 @@ class Session:
         def build(num_states: int) -> Any:
             return row.build(replace(settings, num_states=num_states), interface)
 
-        def validate(model: Any) -> float:
-            return self.task.validate(model, self.stores["valid"], config.valid_tokens or None)
-
         whole, some = len(self.stores["train"]), tried_tokens(seconds)
         num_states, model, per_iteration = choose_states(
             build,
             self._sequences(build(1), some),
             config,
-            validate,
+            self._validate,
             seconds=seconds,
             wants_stop=wants_stop,
             tell=tell,
         )
-        left = seconds - (time.perf_counter() - began)
-        fitting = int(TRAINING_SHARE * max(0.0, left) * min(some, whole) / per_iteration)  # tokens in all iterations
-        tokens = min(whole, max(some, fitting // FEWEST_ITERATIONS))
+        left = max(0.0, seconds - (time.perf_counter() - began))
+        tokens, iterations = tokens_and_iterations(left, per_iteration / min(some, whole), whole, least=some)
         changes = {
-            "steps": max(1, min(config.steps or 1, fitting // tokens)),
+            "steps": min(config.steps or 1, iterations),
             "restarts": 1,
             "train_tokens": 0 if tokens == whole else tokens,
         }

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
+from statistics import median
 
 WIDTH, HEIGHT = 640.0, 360.0
 LEFT, RIGHT, TOP, BOTTOM = 58.0, 112.0, 36.0, 46.0  # RIGHT holds the names; a narrow page cuts it off (page.css)
@@ -234,6 +235,36 @@ def spread(wanted: Sequence[float], gap: float, room: float) -> list[float]:
         heights[number] = min(heights[number], limit)
         limit = heights[number] - gap
     return heights
+
+
+def limits_of(values: Sequence[float]) -> tuple[float, float]:
+    finite = [value for value in values if math.isfinite(value)] or [0.0]
+    return min(finite), max(finite)
+
+
+def limits_of_strips(ends: Sequence[tuple[float, float]], lowest: float = math.inf) -> tuple[float, float]:
+    """For intervals below one another; one that is far off would leave the others no room."""
+    finite = [(low, high) for low, high in ends if math.isfinite(low) and math.isfinite(high)] or [(0.0, 0.0)]
+    lowest = min(lowest, *(low for low, _ in finite))
+    return lowest, _reach([high for _, high in finite], lowest)
+
+
+def limits_of_curves(curves: Sequence[Sequence[float]]) -> tuple[float, float] | None:
+    """A frame around where the curves end, since they begin so high that all ends would look alike."""
+    curves = [curve for curve in curves if curve]
+    if not curves:
+        return None
+    lowest, highest = min(map(min, curves)), max(map(max, curves))
+    reach = _reach([curve[-1] for curve in curves], lowest)
+    top = min(highest, lowest + 1.6 * (reach - lowest)) if reach > lowest else highest
+    air = 0.05 * (top - lowest)
+    return (lowest - air, top + air) if air > 0 else None
+
+
+def _reach(values: Sequence[float], lowest: float) -> float:
+    """The highest of the values that is not far off: four times as far from the lowest as the middle one."""
+    far = 4 * (median(values) - lowest)
+    return max((value for value in values if value - lowest <= far), default=lowest)
 
 
 def _drawable(line: Series, x: Axis, y: Axis) -> Series:

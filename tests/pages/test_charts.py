@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from seqwise.comparison.charts import (
+from seqwise.pages.charts import (
     MOST_POINTS,
     NUM_COLOURS,
     Axis,
@@ -20,6 +20,9 @@ from seqwise.comparison.charts import (
     Series,
     interval_strip,
     legend,
+    limits_of,
+    limits_of_curves,
+    limits_of_strips,
     line_chart,
     scatter_chart,
     share_bar,
@@ -68,7 +71,7 @@ def series(points: list[tuple[float, float]], name: str = "gpt", number: int = 0
     return Series(name, points, Look.of(number), **more)
 
 
-# -- ticks, thinning, spreading --
+# -- ticks, thinning, spreading, limits --
 
 
 @pytest.mark.parametrize(
@@ -138,6 +141,26 @@ def test_names_are_set_apart_in_their_order(wanted: list[float]) -> None:
 
 def test_names_that_do_not_touch_stay_where_they_are() -> None:
     assert spread([80, 10, 40], 12, 100) == [80, 10, 40]
+
+
+def test_limits_leave_out_what_is_no_number() -> None:
+    assert limits_of([2.0, math.nan, -1.0, math.inf]) == (-1.0, 2.0)
+    assert limits_of([math.nan]) == limits_of([]) == (0.0, 0.0)
+
+
+def test_a_strip_far_off_does_not_take_the_room_of_the_others() -> None:
+    ends = [(1.0, 1.2), (1.1, 1.4), (1.2, 1.3), (90.0, 95.0), (math.nan, math.inf)]
+    assert limits_of_strips(ends) == (1.0, 1.4)
+    assert limits_of_strips(ends, lowest=0.0) == (0.0, 1.4)
+    assert limits_of_strips([]) == (0.0, 0.0)
+
+
+def test_curves_are_framed_where_they_end() -> None:
+    low, high = limits_of_curves([[50.0, 3.0, 2.0], [60.0, 2.5, 1.8], [70.0, 2.4]]) or (0.0, 0.0)
+    assert 1.5 < low < 1.8
+    assert 2.4 < high < 4.0
+    assert limits_of_curves([[], [2.0, 2.0]]) is None
+    assert limits_of_curves([]) is None
 
 
 # -- lines --
