@@ -130,7 +130,7 @@ def _for_pairs(model_name: str, facts: Facts) -> tuple[dict[str, Any], dict[str,
 
 def narrowed(model: dict[str, Any]) -> dict[str, Any] | None:
     """The settings of a network about a quarter narrower; None where it cannot get narrower."""
-    unit = 2 * model.get("num_heads", 0) or 1  # rotary positions turn pairs of a head's numbers
+    unit = 2 * model.get("num_heads", 1)  # rotary positions turn pairs of a head's numbers, directions have halves
     width = int(0.75 * model["model_dim"]) // unit * unit
     if width < max(8, unit):
         return None
