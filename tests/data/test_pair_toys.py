@@ -11,7 +11,6 @@ import pytest
 from babel.dates import format_date, format_skeleton
 
 from seqwise.data.pair_toys import (
-    UNSOUND,
     date_languages,
     date_pairs,
     date_styles,
@@ -141,7 +140,7 @@ def test_numbers_in_words(value: int, language: str, expected: str) -> None:
     assert number_in_words(value, language) == expected
 
 
-@pytest.mark.parametrize("language", [name for name in number_languages() if name not in UNSOUND])
+@pytest.mark.parametrize("language", number_languages())
 def test_no_two_numbers_are_said_alike(language: str) -> None:
     rng = random.Random(1)
     values = {*range(130), *(1_000 * n + 1 for n in range(9, 130, 3)), *(10**6 * n for n in range(1, 130, 9))}
@@ -207,7 +206,7 @@ def test_a_cache_that_cannot_be_written_is_told(tmp_path: Path, monkeypatch: pyt
         ("dates:en-fr:1:2", "expected two languages"),
         ("dates:en-frx", 'Babel has no language "frx". Did you mean "fr"?'),
         ("numbers:en-dde", 'num2words has no language "dde". Did you mean "de"?'),
-        ("numbers:en-qqq", 'num2words has no language "qqq". Known: am, ar, '),
+        ("numbers:en-qqq", 'num2words has no language "qqq". Known: ar, be, '),
         ("numbers:en-tr", 'num2words writes some numbers wrongly in "tr". Choose another language.'),
         ("numbers:en-de:0", "expected a whole number of training pairs from 1 to 1,000,000 behind the colon."),
         ("numbers:en-de:many", "expected a whole number of training pairs from 1 to 1,000,000"),
