@@ -438,29 +438,44 @@ def data_get(names: Annotated[list[str], typer.Argument(help="Names from: seqwis
 
 @data_app.command("check")
 def data_check(
-    data: Annotated[list[str], typer.Argument(help="Text files, a .csv, a folder, or the name of a data set.")],
+    data: Annotated[list[str], typer.Argument(help="Text, pairs or a .csv: files, a folder, or a data set.")],
+    task: Annotated[str | None, typer.Option(help="text, numbers or pairs.", show_default="by the data")] = None,
+    columns: Annotated[str | None, typer.Option(help="Columns to read; of pairs source and target.")] = None,
     valid: Annotated[str | None, typer.Option(help="A file to validate on.")] = None,
     test: Annotated[str | None, typer.Option(help="A file to test on.")] = None,
-    split_at: Annotated[str | None, typer.Option(help="Contiguous shares in per cent.", show_default="90/5/5")] = None,
+    split_at: Annotated[str | None, typer.Option(help="Shares in per cent.", show_default="90/5/5")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Look at data before training.
 
     Text: encoding, odd lines, leakage between parts, vocabulary, memory and time. Numbers: gaps, far values, season.
+    Pairs: lengths, sides that do not belong together, copies, leakage between parts.
     """
     from ..data.check import check_text
     from ..data.check_numbers import check_numbers
+    from ..data.check_pairs import check_pairs
     from ..data.numbers import open_numbers
+    from ..data.pairs import looks_like_pairs, open_pairs
     from ..data.source import open_text
     from ..tasks import task_of
     from ..training.estimate import estimate
     from .tables import check_table
 
-    if task_of(data) == "numbers":
-        found = check_numbers(open_numbers(data[0], split=split_at))
+    if task not in (None, "text", "numbers", "pairs"):
+        raise ConfigError(f'--task "{task}" cannot be checked; text, numbers and pairs can.')
+    task = task or ("pairs" if looks_like_pairs(data) else task_of(data))
+    if task in ("numbers", "pairs"):
+        found: Any
+        if task == "numbers":
+            found = check_numbers(open_numbers(data[0], columns=_names(columns), split=split_at))
+        else:
+            pairs = open_pairs(data, valid=valid, test=test, split=split_at, columns=_names(columns) or ())
+            found = check_pairs(pairs)
         for line in [to_json(found.to_dict())] if as_json else found.sentences():
             say(line)
         return
+    if columns:
+        raise ConfigError("--columns goes with numbers and pairs; this is read as text. Add --task, or drop it.")
     result = check_text(open_text(data if len(data) > 1 else data[0], valid=valid, test=test, split=split_at))
     cost = estimate(result)
     if as_json:

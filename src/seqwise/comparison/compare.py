@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ..errors import ConfigError, DataError, SeqwiseError, did_you_mean
+from ..evaluation.segments import Metric, Segments
 from ..tasks import task_named, task_of
 from ..text import TOKENIZERS
 from ..training.given import absolute
@@ -257,9 +258,10 @@ class _Runner:
 
 
 def _told(found: dict[str, Any]) -> str:
+    metric = Metric(**found["metric"])
     if "valid" in found:
-        return f"{found['valid']:.4f} on validation after {found['seconds']:.0f} s"
-    return f"{sum(found['totals']) / sum(found['counts']):.4f} {found['metric']['name']}"
+        return f"{metric.shown(found['valid']):.4f} on validation after {found['seconds']:.0f} s"
+    return f"{metric.shown(Segments.from_dict(found['segments']).value):.4f} {metric.name}"
 
 
 def _last_line(path: Path) -> dict[str, Any] | None:

@@ -167,6 +167,7 @@ def train_trial(folder: Path, name: str, wants_stop: WantsStop) -> bool:
             "is_late": session.is_interrupted,
             "train_tokens": run.config.training.train_tokens,
             "valid": score.segments.value,
+            "metric": asdict(score.metric),
             "validated": score.segments.to_dict(),
             "settings": sizes_in_words(run.config),
             "tokens_per_second": log[-1]["tokens_per_second"],

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..errors import ConfigError, DataError, did_you_mean
 from .files import TABLE_SUFFIXES, TEXT_SUFFIXES, kind_of, lines_of, read_text, shown
-from .source import part_of
+from .source import PARTS, part_of
 
 Pair = tuple[str, str]
 """Source, target."""
@@ -181,7 +181,7 @@ def folder_parts(folder: Path, columns: Sequence[str]) -> dict[str, list[Path]]:
         raise DataError(
             f"{folder}: no pairs to train on: expected train.tsv, train.jsonl, or files such as train.en and train.de."
         )
-    return {part: _choose(folder, part, files, columns) for part, files in by_part.items()}
+    return {part: _choose(folder, part, by_part[part], columns) for part in PARTS if part in by_part}
 
 
 def is_pair_folder(folder: Path) -> bool:
