@@ -24,6 +24,7 @@ from seqwise.comparison.plan import (
     Trial,
     choose_models,
     choose_seeds,
+    entrants,
     entry_name,
     finals,
     ladder,
@@ -209,8 +210,9 @@ def test_who_was_best_long_before_the_end_does_not_go_on(best_at: float, goes_on
 
 @pytest.mark.parametrize("name", [name for name, row in MODELS.items() if row.learns_by != "gradients"])
 def test_who_counts_or_iterates_does_not_go_on_even_as_the_best(name: str) -> None:
-    assert go_on(standing(name, 1.0), standing("gpt", 2.0)) == ["gpt-final"]
-    assert go_on(standing(name, 1.0)) == []
+    task = MODELS[name].tasks[0]
+    assert go_on(standing(name, 1.0), standing("gpt", 2.0), task=task) == ["gpt-final"]
+    assert go_on(standing(name, 1.0), task=task) == []
 
 
 def test_one_finalist_gets_all_where_half_would_hardly_be_longer_than_before() -> None:
@@ -317,3 +319,21 @@ def test_settings_are_the_same_when_read_back() -> None:
     settings = asked(limits=Limits(parameters=1000, megabytes=0.5), columns=["a"], valid="v.txt", seeds=2)
     assert Settings.from_dict(settings.to_dict()) == settings
     assert settings.limits.to_dict() == {"parameters": 1000, "megabytes": 0.5}
+
+
+def test_of_seq2seq_each_kind_of_attention_takes_part() -> None:
+    everyone = ["seq2seq-none", "seq2seq-dot", "seq2seq-general", "seq2seq-additive", "transformer"]
+    assert choose_models(None, "pairs") == everyone
+    assert choose_models(["seq2seq"], "pairs") == everyone[:4]
+    assert choose_models(["transformer", "seq2seq-dot"], "pairs") == ["seq2seq-dot", "transformer"]
+    with pytest.raises(ConfigError, match="lstm does not do the task pairs"):
+        choose_models(["lstm"], "pairs")
+    with pytest.raises(ConfigError, match='unknown family "seq2seq-dott"'):
+        choose_models(["seq2seq-dott"], "pairs")
+    asked_for = asked(task="pairs", models=everyone)
+    trials = ladder(asked_for, 0.0)
+    assert [(trial.entry, trial.family) for trial in trials[:2]] == [
+        ("seq2seq-none", "seq2seq"),
+        ("seq2seq-dot", "seq2seq"),
+    ]
+    assert entrants("pairs")["seq2seq-dot"].settings == ("model.attention=dot",)

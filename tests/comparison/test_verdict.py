@@ -56,7 +56,7 @@ def scores_of(entries: Sequence[Entry], noise: float = 0.0) -> dict[str, Segment
 
 
 def verdict(*entries: Entry, noise: float = 0.0) -> tuple[str | None, list[str]]:
-    return recommend(mark_front(entries), scores_of(entries, noise), BITS, ["my poems.txt"])
+    return recommend(mark_front(entries, BITS), scores_of(entries, noise), BITS, ["my poems.txt"])
 
 
 def curve_of(law: PowerLaw, *, num: int = 12, until: float = 120.0) -> list[Point]:
@@ -68,22 +68,22 @@ def curve_of(law: PowerLaw, *, num: int = 12, until: float = 120.0) -> list[Poin
 
 def test_validation_ranks_whatever_the_test_part_says() -> None:
     entries = [entry("rnn", 2.0, test=1.0), entry("gpt", 1.5, test=3.0), entry("hmm", None), entry("lstm", 1.7)]
-    assert [e.name for e in rank(entries)] == ["gpt", "lstm", "rnn", "hmm"]
-    winner = choose_winner(entries, {})
+    assert [e.name for e in rank(entries, BITS)] == ["gpt", "lstm", "rnn", "hmm"]
+    winner = choose_winner(entries, {}, BITS)
     assert winner is not None
     assert winner.name == "gpt"
 
 
 def test_densities_below_zero_are_ranked_before_those_above_and_none_is_not_zero() -> None:
     entries = [entry("rnn", 0.5), entry("hmm", None), entry("kalman", -1.5), entry("gru", 0.0)]
-    assert [e.name for e in rank(entries)] == ["kalman", "gru", "rnn", "hmm"]
+    assert [e.name for e in rank(entries, BITS)] == ["kalman", "gru", "rnn", "hmm"]
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 def test_what_is_no_number_wins_nothing(bad: float) -> None:
     entries = [entry("rnn", bad), entry("gpt", 1.5), entry("lstm", 1.7)]
-    assert [e.name for e in rank(entries)] == ["gpt", "lstm", "rnn"]
-    winner = choose_winner(entries, {})
+    assert [e.name for e in rank(entries, BITS)] == ["gpt", "lstm", "rnn"]
+    winner = choose_winner(entries, {}, BITS)
     assert winner is not None
     assert winner.name == "gpt"
 
@@ -92,7 +92,7 @@ def test_of_models_that_validation_cannot_tell_apart_the_smallest_wins() -> None
     entries = [entry("gru", 2.0, bytes_on_disk=400), entry("ngram", 2.02, bytes_on_disk=60)]
     entries += [entry("hmm", 2.2, bytes_on_disk=10), entry("rnn", 2.01, bytes_on_disk=50, over_limit=True)]
     noisy, sure = scores_of(entries, noise=50.0), scores_of(entries)
-    assert [choose_winner(entries, known).name for known in (noisy, sure, {})] == ["ngram", "gru", "gru"]  # type: ignore[union-attr]
+    assert [choose_winner(entries, known, BITS).name for known in (noisy, sure, {})] == ["ngram", "gru", "gru"]  # type: ignore[union-attr]
 
 
 # -- gaps ------------------------------------------------------------------------------------------------------------
@@ -148,15 +148,15 @@ def test_the_front_is_what_no_other_entry_beats(costs: list[tuple[int, int, int]
         entry(str(n), float(value), bytes_on_disk=size, ms_per_token=float(time))
         for n, (value, size, time) in enumerate(costs)
     ]
-    for found, mine in zip(mark_front(entries), costs, strict=True):
+    for found, mine in zip(mark_front(entries, BITS), costs, strict=True):
         beaten = [o for o in costs if all(a <= b for a, b in zip(o, mine, strict=True)) and o != mine]
         assert found.is_on_front == (not beaten)
 
 
 def test_an_entry_without_a_score_is_not_on_the_front_and_beats_nobody() -> None:
     failed = entry("hmm", None, bytes_on_disk=0, ms_per_token=0.0, status="failed")
-    assert [e.is_on_front for e in mark_front([failed, entry("gpt", 2.0)])] == [False, True]
-    assert mark_front([]) == []
+    assert [e.is_on_front for e in mark_front([failed, entry("gpt", 2.0)], BITS)] == [False, True]
+    assert mark_front([], BITS) == []
 
 
 # -- limits ----------------------------------------------------------------------------------------------------------
@@ -192,7 +192,7 @@ def test_what_is_over_a_limit_is_not_recommended_but_ranked_and_tested() -> None
     name, sentences = verdict(big, small)
     assert name == "lstm"
     assert "gpt" not in " ".join(sentences)
-    assert [e.name for e in rank([small, big])] == ["gpt", "lstm"]
+    assert [e.name for e in rank([small, big], BITS)] == ["gpt", "lstm"]
     assert len(find_gaps([big, small], scores_of([big, small]))) == 1
 
 
@@ -223,7 +223,7 @@ def test_a_winner_by_validation_that_loses_the_test_says_so() -> None:
     name, sentences = verdict(entry("gpt", 1.9, test=2.2), entry("lstm", 2.0))
     assert name == "gpt"
     assert sentences[0] == (
-        "Use gpt: 2.200 bits per character. Validation chose it; on the scored part lstm needs 0.200 less, "
+        "Use gpt: 2.200 bits per character. Validation chose it; on the scored part lstm has 0.200 less, "
         "so look at both."
     )
 
@@ -400,3 +400,23 @@ def test_a_point_that_is_no_number_is_left_out(bad: float) -> None:
 def test_points_without_time_are_no_reason_to_fail() -> None:
     assert fit_power_law([Point(0.0, 0, 3.0), Point(1.0, 0, 2.0), Point(2.0, 0, 1.0)]) is None
     assert expected_gain([Point(0.0, 0, 3.0)] * 10, times=2.0) is None
+
+
+# -- where higher is better ------------------------------------------------------------------------------------------
+
+CHRF = Metric("chrF", "chrF", digits=1, is_higher_better=True)
+
+
+def test_where_higher_is_better_everything_turns_around() -> None:
+    entries = [entry("seq2seq", 50.0), entry("transformer", 60.0, bytes_on_disk=9000), entry("rnn", 20.0)]
+    assert [e.name for e in rank(entries, CHRF)] == ["transformer", "seq2seq", "rnn"]
+    fronted = mark_front(entries, CHRF)
+    assert [e.is_on_front for e in fronted] == [True, True, False]
+    costs = {e.name: scored_as(-e.test.value, noise=1.0, seed=n) for n, e in enumerate(entries) if e.test}
+    name, sentences = recommend(fronted, costs, CHRF)
+    assert name == "transformer"
+    assert sentences[0].startswith("Use transformer: 60.0 chrF, 10.0 more than seq2seq, the next family")
+    closer = [entry("seq2seq", 57.0), entry("transformer", 60.0, bytes_on_disk=9000)]
+    costs = {e.name: scored_as(-e.test.value, noise=1.0, seed=n) for n, e in enumerate(closer) if e.test}
+    _, sentences = recommend(mark_front(closer, CHRF), costs, CHRF)
+    assert sentences[1] == "Where size or speed counts, seq2seq is 9.0 times smaller at 3.0 chrF less."

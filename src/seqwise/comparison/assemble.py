@@ -32,18 +32,18 @@ def assemble(folder: Folder, running: Collection[str] = ()) -> Comparison:
     prepared = folder.read_if_there("prepared.json") or {"data": {"name": ", ".join(settings.source)}, "scored": "test"}
     segments: dict[str, Segments] = {}
     entries: list[Entry] = []
+    metric = _metric(folder, trials)
     for name in dict.fromkeys(trial.entry for trial in trials):
         seeds = [trial for trial in trials if trial.entry == name]
-        entry, found = _entry(folder, seeds, prepared.get("tokenizers", {}), running)
+        entry, found = _entry(folder, seeds, prepared.get("tokenizers", {}), running, metric)
         entries.append(mark_limits(entry, settings.limits))
         if found is not None:
             segments[name] = found
-    entries = mark_front(entries)
-    metric = _metric(folder, trials)
+    entries = mark_front(entries, metric)
     winner, sentences = None, list[str]()
     if segments or is_complete:
         winner, sentences = recommend(entries, segments, metric, settings.source, _validated(folder, trials))
-    ladder, final = (rank([e for e in entries if e.stage == stage]) for stage in ("ladder", "final"))
+    ladder, final = (rank([e for e in entries if e.stage == stage], metric) for stage in ("ladder", "final"))
     held_out = prepared.get("held_out_match")
     return Comparison(
         data=prepared["data"],
@@ -100,7 +100,7 @@ def repeat_command(settings: Settings, out: Path) -> str:
 
 
 def _entry(
-    folder: Folder, seeds: list[Trial], kinds: dict[str, str], running: Collection[str]
+    folder: Folder, seeds: list[Trial], kinds: dict[str, str], running: Collection[str], metric: Metric
 ) -> tuple[Entry, Segments | None]:
     """The seeds of one entry together; those that failed are named in its notes where others did not."""
     first = seeds[0]
@@ -132,7 +132,7 @@ def _entry(
         notes=notes,
         runs=[f"runs/{name}" for name in order],
         settings=best["settings"],
-        valid=float(np.mean([found["valid"] for found in trained.values()])),
+        valid=metric.shown(float(np.mean([found["valid"] for found in trained.values()]))),
         training_seconds=sum(found["seconds"] for found in trained.values()),
         training_tokens_per_second=best["tokens_per_second"],
         peak_bytes=max(found.get("peak_bytes", 0) for found in trained.values()),
@@ -147,8 +147,8 @@ def _entry(
     match = shown.get("memorised")
     made = replace(
         made,
-        test=Figure(together.value, *together.interval),
-        by_seed=[one.value for one in segments.values()],
+        test=Figure(metric.shown(together.value), *sorted(map(metric.shown, together.interval))),
+        by_seed=[metric.shown(one.value) for one in segments.values()],
         more=shown["more"],
         parameters=shown["parameters"],
         bytes_on_disk=shown["bytes_on_disk"],
@@ -175,8 +175,9 @@ def _validated(folder: Folder, trials: list[Trial]) -> dict[str, Segments]:
 
 def _metric(folder: Folder, trials: list[Trial]) -> Metric:
     for trial in trials:
-        if found := folder.found(trial.name, "scored"):
-            return Metric(**found["metric"])
+        for stage in ("scored", "trained"):
+            if found := folder.found(trial.name, stage):
+                return Metric(**found["metric"])
     return Metric("bits per character", "bits/char")
 
 

@@ -243,7 +243,7 @@ class _Runner:
         return [
             Standing(
                 name,
-                seeds[0][0].family,
+                seeds[0][0].entrant,
                 seeds[0][0].tokenizer,
                 sum(found["valid"] for _, found in seeds) / len(seeds),
                 max(found["best_at"] for _, found in seeds),

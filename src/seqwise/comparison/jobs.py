@@ -19,7 +19,7 @@ import torch
 from ..data.batch import next_token_batch, next_value_batch
 from ..data.vocab import Vocab
 from ..errors import CheckpointError, ConfigError, TrainingError
-from ..models import family, num_parameters
+from ..models import num_parameters
 from ..models.contract import Interface
 from ..run import Run, load_weights
 from ..settings import DataConfig, TokenizerConfig
@@ -27,11 +27,10 @@ from ..tasks import task_named
 from ..training.session import prepare, resume, sizes_in_words
 from .folder import Folder
 from .measure import SUBJECTS
-from .plan import Settings
+from .plan import Settings, entrants
 
 WantsStop = Callable[[], bool]
 SCORED_PER_MINUTE, LEAST_SCORED, MOST_SCORED = 50_000, 200_000, 2_000_000  # characters of a part
-CHOSEN_BY_VALIDATION = {"ngram": ["model.order=0"], "hmm": ["model.num_states=0"]}
 LATEST, SLACK_SECONDS = 1.3, 3.0  # times its share of the clock, and more: who is still at work then is ended as it is
 
 
@@ -114,7 +113,7 @@ def train_trial(folder: Path, name: str, wants_stop: WantsStop) -> bool:
         session = resume(out, tell=print)
     else:
         overrides = [f"training.threads={settings.threads}", f"training.seed={trial.seed}"]
-        overrides += CHOSEN_BY_VALIDATION.get(trial.family, [])
+        overrides += entrants(settings.task)[trial.entrant].settings
         if settings.limits.parameters:
             overrides.append(f"training.most_parameters={settings.limits.parameters}")
         session = prepare(
@@ -262,7 +261,7 @@ def warm_up(folder: Path) -> None:
     settings = Folder(folder).settings
     interface = Interface("numbers", num_columns=1) if settings.task == "numbers" else Interface(vocab_size=3)
     for name in settings.models:
-        row = family(name)
+        row = entrants(settings.task)[name].row
         if row.learns_by == "gradients":
             weight = torch.zeros(1, requires_grad=True)
             weight.grad = torch.zeros(1)

@@ -14,6 +14,8 @@ import torch
 from ..data.batch import Batch, Values
 from ..data.examples import ExampleData, ExampleStore
 from ..data.numbers import NumberData, NumberStore
+from ..data.pair_store import PairStore
+from ..data.pairs import PairData
 from ..data.source import TextData
 from ..data.store import TokenStore
 from ..data.vocab import Vocab
@@ -23,11 +25,13 @@ from ..evaluation.likelihood import nats_by_position, token_nats
 from ..models.contract import evaluating
 from ..run import Run
 from ..tasks import Task
+from ..tasks.pairs import PairsTask
 from ..text import Tokenizer
 from .memorised import longest_match
 
 SAMPLES, SAMPLE_CHARACTERS = 3, 400
 SAMPLE_TEMPERATURE = 0.8
+SHOWN_PAIRS = 5
 MANY = 16  # texts written at once, to see how fast it can go
 TIMED_TOKENS = 64
 LONGEST_CONTEXT = 512
@@ -154,7 +158,55 @@ class LabelSubject:
             return {"ms_per_token": 1000 * _best_of_two(answer) / TIMED_STEPS}
 
 
-SUBJECTS: dict[str, Subject] = {"text": TextSubject(), "numbers": NumberSubject(), "label": LabelSubject()}
+class PairSubject:
+    def sizes(self, data: PairData, stores: dict[str, Any]) -> dict[str, int]:
+        return {part: len(pairs) for part, pairs in data.parts.items()}
+
+    def passage(self, data: PairData, part: str) -> dict[str, Any]:
+        return {}
+
+    def beginning(self, task: Task, data: PairData, part: str, vocab: Vocab, most: int) -> tuple[Any, bool]:
+        """The same pairs for all, whatever their tokenizer."""
+        store = task.store(data, part, vocab)
+        characters = np.cumsum([len(target) for _, target in data.parts[part]])
+        num = max(1, int(np.searchsorted(characters, most, side="right")))
+        return (store, True) if num >= store.num_pairs else (store.pairs(num), False)
+
+    def score_options(self, model: Any) -> dict[str, Any]:
+        return {}
+
+    def measure(self, run: Run, model: Any, data: PairData, store: PairStore, passage: str) -> dict[str, Any]:
+        answer_lines = PairsTask().answer_lines
+        sources = [source for source, _ in store.texts]
+        spread = np.linspace(0, len(sources) - 1, min(len(sources), SHOWN_PAIRS)).astype(int).tolist()
+        shown = answer_lines(model, [sources[place] for place in spread], run.vocab, run.config.data)
+        samples = [
+            f"{answer.source}\n= {answer.text}" + ("" if answer.text == wanted else f"\n({wanted})")
+            for answer, wanted in zip(shown, (store.texts[place][1] for place in spread), strict=True)
+        ]
+
+        def seconds_per_token(lines: list[str]) -> float:
+            """With a beam of five, as lines are answered where nothing else is asked."""
+            tokens = 0
+
+            def answer() -> None:
+                nonlocal tokens
+                found = answer_lines(model, lines, run.vocab, run.config.data)
+                tokens = sum(len(answer.hypotheses[0].tokens) for answer in found)
+
+            return _best_of_two(answer) / max(1, tokens)
+
+        one = seconds_per_token(sources[:1])
+        many = seconds_per_token(sources[:MANY])
+        return {"samples": samples, "ms_per_token": 1000 * one, "generation_tokens_per_second": 1 / many}
+
+
+SUBJECTS: dict[str, Subject] = {
+    "text": TextSubject(),
+    "numbers": NumberSubject(),
+    "label": LabelSubject(),
+    "pairs": PairSubject(),
+}
 
 
 def sample_texts(model: Any, tokenizer: Tokenizer, num_tokens: int) -> list[str]:

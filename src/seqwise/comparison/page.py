@@ -106,7 +106,7 @@ def _head(comparison: Comparison) -> str:
     facts = {
         "Data": str(data.get("description", "")),
         "Parts": parts and f"{parts} {unit}",
-        "Measure": f"{comparison.metric.name} on the {comparison.scored} part; lower is better",
+        "Measure": f"{comparison.metric.name} on the {comparison.scored} part; {comparison.metric.better} is better",
         "Budget": _budget(comparison),
         "Limits": ", ".join(limits),
     }
@@ -146,8 +146,8 @@ def _results(comparison: Comparison, looks: dict[str, Look]) -> Section:
         body += f"<h3>Finals</h3><p>The best once more, from the start, with a larger share: {share} each.</p>"
         body += _table(comparison, comparison.final, looks, notes, caption="Finals")
     lead = (
-        f"Lower is better: {escape(metric.name)} on the {escape(comparison.scored)} part. Models on "
-        "the <em>front</em> are worth a look: no other is at once better, smaller and faster."
+        f"{metric.better.capitalize()} is better: {escape(metric.name)} on the {escape(comparison.scored)} part. "
+        "Models on the <em>front</em> are worth a look: no other is at once better, smaller and faster."
     )
     if comparison.scored == "test":
         lead += " Validation made the ranking; the test part was scored once, at the end."

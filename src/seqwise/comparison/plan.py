@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from ..errors import ConfigError, did_you_mean
-from ..models import MODELS
+from ..models import MODELS, Family
 from .results import Stage
 
 RESERVE = 0.08  # of the budget, for the scoring at the end
@@ -24,6 +24,37 @@ WORTH_TRAINING_LONGER = 1.5  # times its share of the ladder: else one finalist 
 STILL_IN_REACH = 0.12  # of the first finalist's value: a second one further behind would only take its time
 STILL_IMPROVING = 0.7  # of its steps: the best moment was not before
 SEED_MINUTES = (60.0, 180.0)  # budgets from which each family is trained with 2 and 3 seeds
+
+
+@dataclass(frozen=True)
+class Entrant:
+    """What takes part: a family, or one form of it."""
+
+    name: str
+    family: str
+    settings: tuple[str, ...] = ()
+    """Of its model, besides those that follow from data and budget."""
+
+    @property
+    def row(self) -> Family:
+        return MODELS[self.family]
+
+
+ATTENTIONS = ("none", "dot", "general", "additive")
+CHOSEN_BY_VALIDATION = {"ngram": ("model.order=0",), "hmm": ("model.num_states=0",)}
+
+
+def entrants(task: str) -> dict[str, Entrant]:
+    """All that do a task, by name, in the order of the lineage. Of seq2seq each kind of attention takes part."""
+    found = []
+    for name, row in MODELS.items():
+        if task not in row.tasks:
+            continue
+        if name == "seq2seq":
+            found += [Entrant(f"{name}-{kind}", name, (f"model.attention={kind}",)) for kind in ATTENTIONS]
+        else:
+            found.append(Entrant(name, name, CHOSEN_BY_VALIDATION.get(name, ())))
+    return {entrant.name: entrant for entrant in found}
 
 
 @dataclass(frozen=True)
@@ -47,6 +78,7 @@ class Settings:
     source: list[str]
     minutes: float
     models: list[str]
+    """Names of entrants."""
     tokenizers: list[str] = field(default_factory=lambda: ["auto"])
     task: str = "text"
     columns: list[str] = field(default_factory=list)
@@ -70,12 +102,13 @@ class Settings:
 
 @dataclass(frozen=True)
 class Trial:
-    """One run: a family, a tokenizer, a seed, and the time it has."""
+    """One run: an entrant, a tokenizer, a seed, and the time it has."""
 
     name: str
     """Also that of its run folder."""
     entry: str
     """The seeds of one entry share its name."""
+    entrant: str
     family: str
     tokenizer: str
     stage: Stage
@@ -88,23 +121,24 @@ class Standing:
     """How an entry of the ladder did."""
 
     name: str
-    family: str
+    entrant: str
     tokenizer: str
     value: float
-    """On validation."""
+    """On validation, lower is better."""
     best_at: float
     """Share of its steps after which it was best."""
 
 
 def choose_models(asked: Sequence[str] | None, task: str) -> list[str]:
-    """The families to compare: all that do the task, or those asked for."""
-    fitting = [name for name, row in MODELS.items() if task in row.tasks]
+    """Who takes part: all that do the task, or those asked for, by the name of a family or of one form of it."""
+    fitting = entrants(task)
+    families = {entrant.family for entrant in fitting.values()}
     for name in asked or []:
-        if name not in MODELS:
-            raise ConfigError(f'unknown family "{name}". {did_you_mean(name, MODELS)}')
-        if name not in fitting:
+        if name not in MODELS and name not in fitting:
+            raise ConfigError(f'unknown family "{name}". {did_you_mean(name, [*MODELS, *fitting])}')
+        if name not in families and name not in fitting:
             raise ConfigError(f"{name} does not do the task {task}. Families that do: {', '.join(fitting)}.")
-    return [name for name in fitting if not asked or name in asked]
+    return [name for name, entrant in fitting.items() if not asked or name in asked or entrant.family in asked]
 
 
 def choose_seeds(minutes: float) -> int:
@@ -129,12 +163,15 @@ def finals(
     ranked = sorted((s for s in standings if math.isfinite(s.value)), key=lambda standing: standing.value)
     if not ranked:
         return [], "no family could be trained"
-    improving = [s for s in ranked if MODELS[s.family].learns_by == "gradients" and s.best_at >= STILL_IMPROVING]
+    taking_part = entrants(settings.task)
+    improving = [
+        s for s in ranked if taking_part[s.entrant].row.learns_by == "gradients" and s.best_at >= STILL_IMPROVING
+    ]
     if not improving:
         return [], "no family was still improving when its share was over, so the rest of the time was not used"
     rivals = [s for s in improving[1:MOST_FINALISTS] if _is_in_reach(s.value, improving[0].value)]
     for chosen in ([improving[0], *rivals], improving[:1]):
-        trials = _in_equal_shares(settings, [(s.family, s.tokenizer) for s in chosen], "final", seconds)
+        trials = _in_equal_shares(settings, [(s.entrant, s.tokenizer) for s in chosen], "final", seconds)
         if trials[0].minutes >= WORTH_TRAINING_LONGER * share:
             break
     if trials[0].minutes < max(share, SHORTEST_SECONDS / 60):
@@ -142,8 +179,8 @@ def finals(
     return trials, f"{' and '.join(s.name for s in chosen)} went on: the best on validation of those still improving"
 
 
-def entry_name(settings: Settings, family: str, tokenizer: str, stage: Stage) -> str:
-    parts = [family, *([tokenizer] if len(settings.tokenizers) > 1 else []), *(["final"] if stage == "final" else [])]
+def entry_name(settings: Settings, entrant: str, tokenizer: str, stage: Stage) -> str:
+    parts = [entrant, *([tokenizer] if len(settings.tokenizers) > 1 else []), *(["final"] if stage == "final" else [])]
     return "-".join(parts)
 
 
@@ -156,16 +193,19 @@ def _in_equal_shares(
     settings: Settings, entries: Sequence[tuple[str, str]], stage: Stage, seconds: float
 ) -> list[Trial]:
     """A trial for each seed of each entry; together they take `seconds` of the wall clock."""
+    taking_part = entrants(settings.task)
     seeded = [
-        (family, tokenizer, seed)
-        for family, tokenizer in entries
-        for seed in range(settings.seeds if MODELS[family].learns_by != "counting" else 1)  # counts know no chance
+        (taking_part[name], tokenizer, seed)
+        for name, tokenizer in entries
+        for seed in range(
+            settings.seeds if taking_part[name].row.learns_by != "counting" else 1
+        )  # counts know no chance
     ]
     rounds = -(-len(seeded) // settings.workers)  # trials that follow each other
     minutes = seconds / rounds / 60
     trials = []
-    for family, tokenizer, seed in seeded:
-        entry = entry_name(settings, family, tokenizer, stage)
+    for entrant, tokenizer, seed in seeded:
+        entry = entry_name(settings, entrant.name, tokenizer, stage)
         name = entry if seed == 0 else f"{entry}-seed-{seed}"
-        trials.append(Trial(name, entry, family, tokenizer, stage, settings.seed + seed, minutes))
+        trials.append(Trial(name, entry, entrant.name, entrant.family, tokenizer, stage, settings.seed + seed, minutes))
     return trials

@@ -12,7 +12,7 @@ from ..pages.quantities import UNKNOWN, count, duration, milliseconds, number, p
 from ..pages.text import visible
 from .results import Comparison, Entry, Figure, Gap, Metric
 
-STEP_OF = {"text": "token", "numbers": "step", "label": "sequence"}
+STEP_OF = {"text": "token", "numbers": "step", "label": "sequence", "pairs": "token"}
 STATUS_WORDS = {
     "waiting": "not started yet",
     "running": "still running",
@@ -63,6 +63,8 @@ def columns_of(comparison: Comparison) -> dict[str, Callable[[Entry], str]]:
         return lambda entry: show(entry.more[name]) if name in entry.more else UNKNOWN
 
     columns: dict[str, Callable[[Entry], str]] = {
+        "BLEU": other("bleu", lambda found: number(found, 2)),
+        "exact": other("exact_match", per_cent),
         "perplexity": other("perplexity", lambda found: number(found, 2)),
         "accuracy": other("accuracy", per_cent),
         "mean error": other("mae", lambda found: number(found, 3)),
@@ -125,7 +127,7 @@ def write_markdown(comparison: Comparison) -> str:
     tables = [("Equal shares", found.ladder), ("Finals", found.final)]
     for title, entries in tables:
         if entries:
-            share = f"{share_in_words(entries)} each; {metric.name} on the {scored} part, lower is better."
+            share = f"{share_in_words(entries)} each; {metric.name} on the {scored} part, {metric.better} is better."
             lines += [f"## {title}", "", _md(share), "", *_md_table(table_rows(found, entries)), ""]
             lines += [f"- {_md(f'{entry.name}: {note}')}" for entry in entries for note in notes_of(entry)]
             lines += [""] if lines[-1] else []

@@ -23,13 +23,13 @@ FIT_HOLDS = 0.015  # relative error of what it foretold
 WORTH_SAYING = 0.005  # of the value
 
 
-def rank(entries: Sequence[Entry]) -> list[Entry]:
+def rank(entries: Sequence[Entry], metric: Metric) -> list[Entry]:
     """By validation, which makes the choices; entries without a score last."""
 
     def place(entry: Entry) -> tuple[bool, bool, float]:
         is_known = entry.valid is not None
         is_number = entry.valid is not None and math.isfinite(entry.valid)
-        return not is_known, not is_number, entry.valid if entry.valid is not None and is_number else 0.0
+        return not is_known, not is_number, metric.cost(entry.valid) if entry.valid is not None and is_number else 0.0
 
     return sorted(entries, key=place)
 
@@ -44,12 +44,12 @@ def find_gaps(ranked: Sequence[Entry], segments: dict[str, Segments]) -> list[Ga
     return gaps
 
 
-def mark_front(entries: Sequence[Entry]) -> list[Entry]:
+def mark_front(entries: Sequence[Entry], metric: Metric) -> list[Entry]:
     """No other entry is at least as good in value, size and time per token, and better in one."""
 
     def costs(entry: Entry) -> tuple[float, float, float]:
         assert entry.test is not None
-        return entry.test.value, float(entry.bytes_on_disk), entry.ms_per_token or 0.0
+        return metric.cost(entry.test.value), float(entry.bytes_on_disk), entry.ms_per_token or 0.0
 
     scored = [entry for entry in entries if entry.test is not None]
 
@@ -71,7 +71,7 @@ def mark_limits(entry: Entry, limits: Limits) -> Entry:
     return replace(entry, over_limit=bool(broken), notes=[*entry.notes, *broken]) if broken else entry
 
 
-def choose_winner(entries: Sequence[Entry], validated: dict[str, Segments]) -> Entry | None:
+def choose_winner(entries: Sequence[Entry], validated: dict[str, Segments], metric: Metric) -> Entry | None:
     """The best by validation that keeps the limits; the smallest of those that validation cannot tell from it.
 
     `validated` are the stretches of the validation part, where they are known.
@@ -79,14 +79,14 @@ def choose_winner(entries: Sequence[Entry], validated: dict[str, Segments]) -> E
     able = [entry for entry in entries if entry.test is not None and not entry.over_limit]
     if not able:
         return None
-    best = rank(able)[0]
+    best = rank(able, metric)[0]
     if best.valid is None or best.name not in validated:
         return best
 
     def is_as_good(entry: Entry) -> bool:
         if entry.name not in validated or entry.valid is None or best.valid is None:
             return False
-        if not entry.valid - best.valid <= AS_GOOD * abs(best.valid):
+        if not metric.cost(entry.valid) - metric.cost(best.valid) <= AS_GOOD * abs(best.valid):
             return False
         return not compare_segments(validated[best.name], validated[entry.name]).is_distinguishable
 
@@ -101,7 +101,7 @@ def recommend(
     validated: dict[str, Segments] | None = None,
 ) -> tuple[str | None, list[str]]:
     """The winner, and two or three sentences on it. `source` is what a user would train it on for longer."""
-    winner = choose_winner(entries, validated or {})
+    winner = choose_winner(entries, validated or {}, metric)
     if winner is None:
         if any(entry.test is not None for entry in entries):
             return None, ["No model keeps all the limits that were asked for; loosen one, or give more time."]
@@ -119,15 +119,16 @@ def _why(winner: Entry, entries: Sequence[Entry], segments: dict[str, Segments],
     others = [e for e in entries if e.family != winner.family and e.test is not None and not e.over_limit]
     if not others:
         return f"{use}, the only family that could be scored."
-    other = rank(others)[0]
+    other = rank(others, metric)[0]
+    more = "more" if metric.is_higher_better else "less"
     found = compare_segments(segments[winner.name], segments[other.name])
     low, high = (f"{edge:.{metric.digits}f}" for edge in found.interval)
     if found.is_distinguishable and found.gain > 0:
-        how_much = f"{found.gain:.{metric.digits}f} less than {other.name}"
+        how_much = f"{found.gain:.{metric.digits}f} {more} than {other.name}"
         return f"{use}, {how_much}, the next family (95 %: {low} to {high} on the same stretches)."
     if found.is_distinguishable:
-        less = f"{-found.gain:.{metric.digits}f}"
-        return f"{use}. Validation chose it; on the scored part {other.name} needs {less} less, so look at both."
+        gain = f"{-found.gain:.{metric.digits}f}"
+        return f"{use}. Validation chose it; on the scored part {other.name} has {gain} {more}, so look at both."
     smaller = " and it is the smaller one" if winner.bytes_on_disk < other.bytes_on_disk else ""
     apart = f"not distinguishable from {other.name} (difference 95 %: {low} to {high})"
     return f"{use}. It is {apart}{smaller or ': either will do'}."
@@ -136,9 +137,9 @@ def _why(winner: Entry, entries: Sequence[Entry], segments: dict[str, Segments],
 def _trade_off(winner: Entry, entries: Sequence[Entry], metric: Metric) -> list[str]:
     """The most useful other point of the front: much smaller or faster, at a price that is named."""
     assert winner.test is not None
-    most = winner.test.value + NEAR * abs(winner.test.value)
+    most = metric.cost(winner.test.value) + NEAR * abs(winner.test.value)
     front = [e for e in entries if e.is_on_front and e.name != winner.name and not e.over_limit]
-    front = [e for e in front if e.test is not None and e.test.value <= most]
+    front = [e for e in front if e.test is not None and metric.cost(e.test.value) <= most]
 
     def faster(entry: Entry) -> float:
         return (winner.ms_per_token or 0.0) / entry.ms_per_token if entry.ms_per_token else 1.0
@@ -149,12 +150,13 @@ def _trade_off(winner: Entry, entries: Sequence[Entry], metric: Metric) -> list[
     worthwhile = [e for e in front if max(faster(e), smaller(e)) >= MUCH]
     if not worthwhile:
         return ["No model that comes near it is much smaller or faster."] if len(entries) > 1 else []
-    pick = min(worthwhile, key=lambda entry: entry.test.value if entry.test else math.inf)
+    pick = min(worthwhile, key=lambda entry: metric.cost(entry.test.value) if entry.test else math.inf)
     assert pick.test is not None
     gains = [f"{faster(pick):.1f} times faster"] if faster(pick) >= MUCH else []
     gains += [f"{smaller(pick):.1f} times smaller"] if smaller(pick) >= MUCH else []
-    price = pick.test.value - winner.test.value
-    at = f" at {price:.{metric.digits}f} {metric.name} more" if price > 0 else ", and does no worse on the scored part"
+    price = metric.cost(pick.test.value) - metric.cost(winner.test.value)
+    unit = f"{metric.name} {'less' if metric.is_higher_better else 'more'}"
+    at = f" at {price:.{metric.digits}f} {unit}" if price > 0 else ", and does no worse on the scored part"
     return [f"Where size or speed counts, {pick.name} is {' and '.join(gains)}{at}."]
 
 

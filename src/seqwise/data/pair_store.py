@@ -66,9 +66,17 @@ class PairStore:
         """Target tokens to predict."""
         return len(self.target.ids) - self.num_pairs
 
+    @property
+    def num_chars(self) -> int:
+        """Of the targets."""
+        return sum(len(target) for _, target in self.texts)
+
     def first(self, most: int) -> PairStore:
         """As many pairs from the beginning as have `most` target tokens, one at least."""
-        num = max(1, int(np.searchsorted(np.cumsum(self.target.lengths - 1), most, side="right")))
+        return self.pairs(max(1, int(np.searchsorted(np.cumsum(self.target.lengths - 1), most, side="right"))))
+
+    def pairs(self, num: int) -> PairStore:
+        """So many pairs from the beginning, or all."""
         if num >= self.num_pairs:
             return self
         source, target = (

@@ -27,11 +27,18 @@ class Metric:
     digits: int = 3
     """Behind the point."""
     is_higher_better: bool = False
-    """Then values are kept with the opposite sign, so that lower is better everywhere inside."""
 
-    def shown(self, value: float) -> float:
-        """The value as people know it."""
+    def shown(self, cost: float) -> float:
+        """The value as people know it, from one of which lower is better, as Segments have it."""
+        return -cost + 0.0 if self.is_higher_better else cost
+
+    def cost(self, value: float) -> float:
+        """The way back."""
         return -value if self.is_higher_better else value
+
+    @property
+    def better(self) -> str:
+        return "higher" if self.is_higher_better else "lower"
 
 
 @dataclass(frozen=True)
