@@ -18,8 +18,10 @@ from .config import build
 from .decoding import DecodingConfig, Hypothesis, generate
 from .decoding.translate import Answer
 from .errors import ConfigError, DataError
+from .evaluation.search_report import SearchReport
 from .run import Run
 from .tasks import Task, task_named
+from .tasks.pairs import PairsTask
 from .tasks.task import AnswersLines
 from .text import Tokenizer
 from .training.report import Report
@@ -87,6 +89,17 @@ class TrainedRun:
             raise ConfigError(f"{self.path} was trained on {self.task.name}; only models of pairs answer line by line.")
         config = self.run.config.data
         return self.task.answer_lines(self.model, lines, self.run.vocab, config, **options)
+
+    def report_on_search(
+        self, data: str | Path | None = None, *, split: str | None = None, most: int | None = None, **options: Any
+    ) -> SearchReport:
+        """How far beam search can be trusted on the run's own test part, or on other data; on `most` pairs at most."""
+        if not isinstance(self.task, PairsTask):
+            raise ConfigError(f"{self.path} was trained on {self.task.name}; there is a search to report on for pairs.")
+        opened, part = self._open(data, split)
+        store = self.task.store(opened, part, self.run.vocab)
+        store = store if most is None else store.pairs(most)
+        return self.task.report_on_search(self.model, store, self.run.vocab, self.run.config.data, **options)
 
     def translate(self, text: str, **options: Any) -> str:
         """The best target for one source."""

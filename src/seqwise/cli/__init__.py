@@ -179,6 +179,9 @@ def evaluate(
         float | None, typer.Option(help="Pairs: power of the norm of lengths.", show_default="1")
     ] = None,
     length_form: Annotated[str | None, typer.Option(help="Pairs: power or gnmt.", show_default="gnmt")] = None,
+    search_report: Annotated[
+        bool, typer.Option("--search-report", help="Pairs: beams of several widths, what each misses, its BLEU.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Score runs on their test part or on other data, with interval and signature.
@@ -206,6 +209,9 @@ def evaluate(
         "length_penalty": length_penalty,
         "length_form": length_form,
     }
+    if search_report:
+        _report_on_search(trained, data, split, {"length_penalty": length_penalty, "length_form": length_form}, as_json)
+        return
     scores = {name: run.evaluate(data, split=split, **options) for name, run in trained.items()}
     if as_json:
         found = [{"run": name, **score.to_dict()} for name, score in scores.items()]
@@ -215,6 +221,22 @@ def evaluate(
 
     for line in score_table(scores) if tasks == {"text"} else plain_scores(scores):
         say(line)
+
+
+def _report_on_search(
+    trained: dict[str, Any], data: str | None, split: str | None, options: dict[str, Any], as_json: bool
+) -> None:
+    from .tables import columns
+
+    for name, run in trained.items():
+        found = run.report_on_search(data, split=split, **options)
+        if as_json:
+            say(to_json({"run": name, **found.to_dict()}))
+            continue
+        best = "all texts" if found.has_exhaustive else "the widest beams"
+        say(f"{name}: {found.pairs:,} sources; the best known is that of {best}")
+        for line in columns(list(found.rows())):
+            say(line)
 
 
 @app.command()

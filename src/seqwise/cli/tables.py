@@ -56,6 +56,8 @@ def plain_scores(scores: dict[str, Any]) -> Iterator[str]:
     """Scores that are not of text, run by run."""
     for name, score in scores.items():
         yield f"{name}: {score.headline()}"
+        for words, num, bleu in getattr(score, "by_length", ()):
+            yield f"{name}: sources of {words} words: BLEU {bleu:.2f} ({num:,} pairs)"
         yield f"{name}: {score.signature}"
     yield from comparisons(scores)
 

@@ -20,7 +20,7 @@ def exhaustive_search(
     model: Continues, prompt: Batch, config: DecodingConfig, limits: Sequence[int]
 ) -> list[list[Hypothesis]]:
     """The `num_results` best of all continuations that end in `stop` or have as many tokens as they may."""
-    power = max(limits) * math.log10(model.vocab_size)  # of ten
+    power = power_of_ten(model.vocab_size, max(limits))
     if power > math.log10(MOST_HYPOTHESES):
         raise ConfigError(
             f"exhaustive search over {model.vocab_size} tokens and {max(limits)} steps would score "
@@ -28,6 +28,16 @@ def exhaustive_search(
             "Lower --max-tokens, or use --method beam."
         )
     return [_search(model, prompt.rows(slice(n, n + 1)), config, limit) for n, limit in enumerate(limits)]
+
+
+def power_of_ten(vocab_size: int, longest: int) -> float:
+    """Of the number of texts that would be scored."""
+    return longest * math.log10(vocab_size)
+
+
+def is_tiny(vocab_size: int, longest: int) -> bool:
+    """Whether every text can be scored."""
+    return power_of_ten(vocab_size, longest) <= math.log10(MOST_HYPOTHESES)
 
 
 def _search(model: Continues, prompt: Batch, config: DecodingConfig, limit: int) -> list[Hypothesis]:

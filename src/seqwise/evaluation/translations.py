@@ -23,8 +23,10 @@ from .segments import RESAMPLES, Metric, Segments
 
 SCORED_PLACES = 4096  # on either side of a batch
 LENGTHS = (5, 10, 15, 20, 30)  # words of a source, at most, for the table by length
+SHORTEST_SENTENCE = 4.0  # words of a reference, in the mean
 NO_SPACES = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f]")  # kana, Chinese characters, Thai
 BLEU_METRIC = Metric("BLEU", "BLEU", digits=2, is_higher_better=True)
+WRONG_METRIC = Metric("share of wrong answers", "wrong", digits=4)
 CHRF_METRIC = Metric("chrF", "chrF", digits=2, is_higher_better=True)
 
 
@@ -68,7 +70,10 @@ class TranslationScore:
     @property
     def comparable(self) -> list[tuple[Metric, Segments]]:
         """All by which two models are compared."""
-        return [(CHRF_METRIC, self.segments), (BLEU_METRIC, self.bleu_segments)]
+        exact = np.array([a != b for a, b in zip(self.hypotheses, self.references, strict=True)])
+        wrong = (WRONG_METRIC, Segments.of(exact, np.ones(len(exact))))
+        other = (BLEU_METRIC, self.bleu_segments) if self.has_sentences else wrong
+        return [(CHRF_METRIC, self.segments), other]
 
     @property
     def bleu(self) -> float:
@@ -94,6 +99,8 @@ class TranslationScore:
     @cached_property
     def by_length(self) -> list[tuple[str, int, float]]:
         """(words of the source, sentences, their BLEU)."""
+        if not self.has_sentences:
+            return []
         words = np.array([len(source.split()) for source in self.sources])
         found = []
         for low, high in zip((0, *LENGTHS), (*LENGTHS, None), strict=True):
@@ -115,21 +122,29 @@ class TranslationScore:
         ]
         return "|".join([*(part for part in parts if part), f"seqwise={__version__}"])
 
+    @property
+    def has_sentences(self) -> bool:
+        """BLEU counts four words in a row: of targets that have hardly so many it says nothing."""
+        return bool(self.bleu_segments.statistics[0, :, 1].mean() >= SHORTEST_SENTENCE)
+
     def headline(self) -> str:
+        bleu = f"BLEU {_with_interval(self.bleu_segments)}, " if self.has_sentences else ""
         return (
-            f"BLEU {_with_interval(self.bleu_segments)}, chrF {_with_interval(self.segments)}, "
+            f"{bleu}chrF {_with_interval(self.segments)}, "
             f"{100 * self.exact_match:.2f} % exact, of {len(self.references):,}; "
             f"{self.nats_per_token:.4f} nats per token, {100 * self.token_accuracy:.2f} % of them right"
         )
 
     def rows(self) -> Iterator[tuple[str, str]]:
-        yield "BLEU", _with_interval(self.bleu_segments)
+        if self.has_sentences:
+            yield "BLEU", _with_interval(self.bleu_segments)
         yield "chrF", _with_interval(self.segments)
         yield "exact matches", f"{100 * self.exact_match:.2f} %"
         yield "nats per token", f"{self.nats_per_token:.4f}"
         yield "tokens right", f"{100 * self.token_accuracy:.2f} %, the truth before them being known"
-        by_length = "; ".join(f"{words}: {bleu:.1f} ({num:,})" for words, num, bleu in self.by_length)
-        yield "BLEU by words of the source", by_length
+        if self.has_sentences:
+            by_length = "; ".join(f"{words}: {bleu:.1f} ({num:,})" for words, num, bleu in self.by_length)
+            yield "BLEU by words of the source", by_length
         yield "signature", f"`{self.signature}`"
 
     def to_dict(self) -> dict[str, Any]:
@@ -151,7 +166,7 @@ class TranslationScore:
 
 def _with_interval(segments: Segments) -> str:
     low, high = segments.interval
-    return f"{-segments.value:.2f} (95 %: {-high:.2f} to {-low:.2f})"
+    return f"{-segments.value:.2f} (95 %: {-high + 0.0:.2f} to {-low + 0.0:.2f})"
 
 
 def _statistics(metric: BLEU | CHRF, hypotheses: Sequence[str], references: Sequence[str]) -> np.ndarray:

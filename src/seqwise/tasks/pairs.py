@@ -15,6 +15,7 @@ from ..data.vocab import Vocab
 from ..decoding import DecodingConfig
 from ..decoding.translate import Answer, translate
 from ..errors import ConfigError, DataError
+from ..evaluation.search_report import WIDTHS, SearchReport, report_on_search
 from ..evaluation.translations import TranslationScore, likelihood_of, nats_per_token
 from ..models.contract import evaluating
 from ..settings import DataConfig, TokenizerConfig, TrainingConfig
@@ -103,6 +104,20 @@ class PairsTask:
         return TranslationScore(
             sources, references, [answer.text for answer in answers], likelihood_of(model, store), about
         )
+
+    def report_on_search(
+        self,
+        model: Any,
+        store: PairStore,
+        vocab: Vocab,
+        config: DataConfig,
+        widths: Sequence[int] = WIDTHS,
+        **options: Any,
+    ) -> SearchReport:
+        """How often beams of several widths miss the best known, and what that does to BLEU."""
+        ratio = config.length_ratio or DEFAULT_RATIO
+        search = search_settings(vocab, **options)
+        return report_on_search(model, vocab, store.texts, search, length_ratio=ratio, widths=widths)
 
     def sample(self, model: Any, store: PairStore, vocab: Vocab, config: TrainingConfig) -> str | None:
         """The first source of the part, as it would be answered now."""

@@ -1,0 +1,161 @@
+"""From a file of pairs to a model that translates files, as a user would, and what is said where that cannot be."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from runs_by_hand import log_without_clock, stop_after
+
+import seqwise
+from seqwise.run import Run
+from seqwise.training.session import prepare, resume
+
+TINY = ["model.model_dim=32", "training.batch_tokens=600"]
+
+
+def toy_pairs(num: int, seed: int = 0) -> list[tuple[str, str]]:
+    """Words, and the same words backwards in capitals."""
+    random = np.random.default_rng(seed)
+    words = ["".join(random.choice(list("abcd"), size=n)) for n in random.integers(2, 6, size=num)]
+    return [(word, word[::-1].upper()) for word in words]
+
+
+def write_pairs(path: Path, pairs: list[tuple[str, str]]) -> Path:
+    path.write_text("".join(f"{source}\t{target}\n" for source, target in pairs))
+    return path
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two runs on the same pairs: one well trained, one hardly."""
+    folder = tmp_path_factory.mktemp("pairs")
+    file = write_pairs(folder / "pairs.tsv", toy_pairs(1500))
+    seqwise.train(file, "seq2seq", out=folder / "good", steps=250, overrides=TINY)
+    seqwise.train(file, "transformer", out=folder / "bad", steps=5, overrides=[*TINY, "model.num_heads=2"])
+    return folder
+
+
+def test_pairs_are_recognised_and_learned(world: Path) -> None:
+    run = Run.open(world / "good")
+    assert (run.config.task, run.config.model_name) == ("pairs", "seq2seq")
+    assert run.config.data.length_ratio is not None
+    score = seqwise.load(world / "good").evaluate()
+    assert score.exact_match > 0.95
+    assert (
+        "% exact" in (world / "good" / "card.md").read_text()
+        or "exact matches" in (world / "good" / "card.md").read_text()
+    )
+
+
+def test_a_file_is_translated_line_by_line_and_an_empty_line_stays_empty(world: Path, terminal: Any) -> None:
+    (world / "sources.txt").write_text("abc\n\nddca\nab\n")
+    out, _ = terminal.done("predict", world / "good", world / "sources.txt")
+    assert out == "CBA\n\nACDD\nBA\n"
+    out, _ = terminal.done("predict", world / "good", world / "pairs.tsv", "--method", "greedy")
+    pairs = toy_pairs(1500)
+    assert len(out.splitlines()) == 1500
+    right = sum(line == target for line, (_, target) in zip(out.splitlines(), pairs, strict=True))
+    assert right > 1400
+
+
+def test_standard_input_is_translated(world: Path, terminal: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for argument in ([], ["-"]):
+        monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"abc\nda\n")))
+        out, _ = terminal.done("predict", world / "good", *argument)
+        assert out == "CBA\nAD\n"
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"abc\n\xff\n")))
+    code, _, err = terminal.run("predict", world / "good")
+    assert code == 2
+    assert "standard input: not UTF-8: line 2, byte 0." in err
+
+
+def test_answers_come_with_scores_others_and_alignments(world: Path, terminal: Any) -> None:
+    (world / "one.txt").write_text("abcd\n")
+    out, _ = terminal.done("predict", world / "good", world / "one.txt", "--scores")
+    score, text = out.rstrip("\n").split("\t")
+    assert text == "DCBA"
+    assert -0.5 < float(score) <= 0
+    out, _ = terminal.done("predict", world / "good", world / "one.txt", "--n-best", "3")
+    rows = [line.split("\t") for line in out.splitlines()]
+    assert [row[0] for row in rows] == ["1"] * 3
+    assert rows[0][2] == "DCBA"
+    assert len({row[2] for row in rows}) == 3
+    assert [float(row[1]) for row in rows] == sorted((float(row[1]) for row in rows), reverse=True)
+    out, _ = terminal.done("predict", world / "good", world / "one.txt", "--alignments")
+    assert out.rstrip("\n").split("\t")[0] == "DCBA"
+    out, _ = terminal.done("predict", world / "good", world / "one.txt", "--json", "--n-best", "2", "--alignments")
+    found = json.loads(out)
+    assert found["source"] == "abcd"
+    assert found["results"][0]["text"] == "DCBA"
+    assert found["alignment"]["target"] == list("DCBA")
+    # backwards: the strongest link of each piece is the mirrored one
+    strongest = [max(range(4), key=row.__getitem__) for row in found["alignment"]["weights"]]
+    assert strongest == [3, 2, 1, 0]
+
+
+def test_two_runs_are_compared_in_pairs(world: Path, terminal: Any) -> None:
+    out, _ = terminal.done("evaluate", world / "bad", world / "good")
+    assert f"{world / 'good'} is better than {world / 'bad'} by" in out
+    assert out.count("(paired, 95 %:") == 2
+    other = write_pairs(world / "other.tsv", toy_pairs(60, seed=5))
+    out, _ = terminal.done("evaluate", world / "good", world / "bad", other, "--json")
+    scores = json.loads(out)
+    assert [score["pairs"] for score in scores] == [60, 60]
+    assert scores[0]["exact_match"] > 0.9 > scores[1]["exact_match"]
+    out, _ = terminal.done("evaluate", world / "good", "--search-report")
+    assert out.splitlines()[1].split()[:3] == ["beam", "BLEU", "chrF"]
+    assert len(out.splitlines()) == 2 + 5
+
+
+def test_what_does_not_fit_is_told(world: Path, terminal: Any) -> None:
+    (world / "poem.txt").write_text("the cat sat on the mat\n" * 50)
+    assert "does not go on from a prompt" in terminal.refuses("generate", world / "good", "--prompt", "a")
+    assert "no such file" in terminal.refuses("predict", world / "good", world / "nothing.txt")
+    assert "beam_width=99 is wider than the vocabulary" in terminal.refuses(
+        "predict", world / "good", world / "poem.txt", "--beam-width", "99"
+    )
+    assert "which lstm does not do" in terminal.refuses("train", world / "pairs.tsv", "--model", "lstm")
+    assert "which transformer does not do" in terminal.refuses("train", world / "poem.txt", "--model", "transformer")
+    (world / "ragged.tsv").write_text("a\tb\nc\n")
+    assert "line 2" in terminal.refuses("train", world / "ragged.tsv", "--model", "seq2seq")
+    seqwise.train(world / "poem.txt", "ngram", out=world / "text-run")
+    assert "goes with pairs" in terminal.refuses("predict", world / "text-run", "--scores")
+
+
+def test_a_stopped_run_goes_on_to_the_bit(tmp_path: Path) -> None:
+    file = write_pairs(tmp_path / "pairs.tsv", toy_pairs(300))
+    settings = [*TINY, "training.average_over=3", "training.evaluate_every=5", "model.scheduled_sampling=30.0"]
+    whole = prepare(file, model="seq2seq", out=tmp_path / "whole", steps=30, overrides=settings)
+    assert len(list(whole.reports())) > 0
+    stopped = prepare(file, model="seq2seq", out=tmp_path / "stopped", steps=30, overrides=settings)
+    list(stopped.reports(wants_stop=stop_after(12)))
+    assert stopped.is_interrupted
+    for _ in resume(tmp_path / "stopped").reports():
+        pass
+    weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "stopped")]
+    assert weights[0] == weights[1]
+    assert log_without_clock(tmp_path / "whole") == log_without_clock(tmp_path / "stopped")
+
+
+def test_a_comparison_of_pairs_ranks_each_attention_and_the_transformer(tmp_path: Path) -> None:
+    file = write_pairs(tmp_path / "pairs.tsv", toy_pairs(400))
+    found = seqwise.compare(file, minutes=0.4, out=tmp_path / "compared", models=["seq2seq-none", "seq2seq-general"])
+    assert {entry.name for entry in found.ladder} == {"seq2seq-none", "seq2seq-general"}
+    assert found.metric.name == "chrF"
+    for entry in found.entries:
+        assert entry.test is not None
+        assert 0 <= entry.test.low <= entry.test.value <= entry.test.high <= 100
+        assert 0 <= entry.more["exact_match"] <= 1
+        assert len(entry.samples) == 5
+    values = [entry.valid for entry in found.ladder]
+    assert values == sorted(values, reverse=True)  # type: ignore[type-var]
+    page = (tmp_path / "compared" / "report.html").read_text()
+    assert "Higher is better: chrF" in page
+    assert "What each model makes of the same sources" in page
