@@ -56,6 +56,15 @@ def test_the_commands_for_numbers_work(folder: Path) -> None:
     assert len(forecast) == 25
 
 
+def test_the_commands_for_pairs_work(folder: Path) -> None:
+    outputs = [run(["bash", "-c", command], folder) for command in tour("sh", "pairs").strip().splitlines()]
+    assert "chrF" in outputs[1]
+    assert outputs[2].splitlines()[1].startswith("beam")
+    score, text, links = outputs[3].rstrip("\n").split("\t")
+    assert float(score) < 0
+    assert len(links.split()) == len(text)
+
+
 def test_the_python_tour_works(folder: Path) -> None:
     output = run([sys.executable, "-c", tour("python")], folder)
     assert output.startswith("A class ")

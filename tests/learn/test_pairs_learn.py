@@ -1,0 +1,91 @@
+"""Families of pairs learn to turn words around, and dates from English into French; attention shows where they look."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import seqwise
+from seqwise.data.pair_toys import date_pairs
+from seqwise.decoding.translate import Alignment
+from seqwise.models import MODELS
+
+SETTINGS: dict[str, list[str]] = {
+    "seq2seq": ["model.model_dim=64"],
+    "transformer": ["model.model_dim=64", "model.num_layers=2", "model.num_heads=4"],
+}
+COMMON = ["training.batch_tokens=1000", "training.learning_rate=0.004", "training.warmup_steps=40"]
+
+
+def reversed_words(num: int, longest: int, seed: int) -> list[tuple[str, str]]:
+    random = np.random.default_rng(seed)
+    words = {"".join(random.choice(list("abcdef"), size=n)) for n in random.integers(3, longest + 1, size=num)}
+    return [(word, word[::-1]) for word in sorted(words)]
+
+
+def trained(folder: Path, family: str, pairs: list[tuple[str, str]], steps: int, *settings: str) -> Any:
+    (folder / "pairs.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in pairs))
+    overrides = [*SETTINGS[family], *COMMON, *settings]
+    return seqwise.train(folder / "pairs.tsv", family, out=folder / "run", steps=steps, overrides=overrides)
+
+
+def test_every_family_of_pairs_is_here() -> None:
+    assert set(SETTINGS) == {name for name, row in MODELS.items() if "pairs" in row.tasks}
+
+
+@pytest.mark.parametrize(
+    ("family", "steps", "settings"),
+    [
+        ("seq2seq", 350, ["model.attention=dot"]),
+        ("seq2seq", 350, ["model.attention=general", "model.cell=gru"]),
+        ("seq2seq", 350, ["model.attention=additive"]),
+        ("seq2seq", 250, ["model.attention=general", "model.input_feeding=true"]),
+        ("transformer", 700, ["model.norm=pre"]),
+        ("transformer", 900, ["model.norm=post", "model.positions=learned", "training.learning_rate=0.002"]),
+    ],
+)
+def test_words_are_turned_around(family: str, steps: int, settings: list[str], tmp_path: Path) -> None:
+    run = trained(tmp_path, family, reversed_words(3000, 7, seed=0), steps, *settings)
+    assert run.evaluate().exact_match >= 0.97
+
+
+def test_without_attention_long_words_suffer(tmp_path: Path) -> None:
+    """The same steps; what passes through one state of fixed size is lost, what can be looked up is not."""
+    found = {}
+    for attention in ("none", "general"):
+        (tmp_path / attention).mkdir()
+        pairs = reversed_words(4000, 14, seed=1)
+        run = trained(tmp_path / attention, "seq2seq", pairs, 300, f"model.attention={attention}")
+        score = run.evaluate()
+        is_long = np.array([len(source) > 9 for source in score.sources])
+        right = np.array([a == b for a, b in zip(score.hypotheses, score.references, strict=True)])
+        found[attention] = float(right[is_long].mean())
+    assert found["general"] > found["none"] + 0.3
+
+
+def mass(alignment: Alignment, target: slice, source: slice) -> float:
+    """The share of attention that some target characters give to some source characters."""
+    return float(alignment.weights[target, source].sum() / alignment.weights[target].sum())
+
+
+def test_the_alignment_of_a_date_follows_the_known_order(tmp_path: Path) -> None:
+    """English says month, day, year; French says day, month, year: the decoder looks where each part stands."""
+    run = seqwise.train(
+        "dates:en-fr:4000", "seq2seq", out=tmp_path / "run", steps=400, overrides=["model.model_dim=128"]
+    )
+    dates = date_pairs("dates:en-fr:4000")["test"][:60]
+    answers = list(run.answers([source.text for source, _ in dates], with_alignments=True))
+    right = [
+        (answer, source, target)
+        for answer, (source, target) in zip(answers, dates, strict=True)
+        if answer.text == target.text
+    ]
+    assert len(right) >= 30
+    for part in ("day", "month", "year"):
+        own = np.mean([mass(a.alignment, t.places[part], s.places[part]) for a, s, t in right])  # type: ignore[arg-type]
+        for other in {"day", "month", "year"} - {part}:
+            crossed = np.mean([mass(a.alignment, t.places[part], s.places[other]) for a, s, t in right])  # type: ignore[arg-type]
+            assert own > crossed, (part, other)
