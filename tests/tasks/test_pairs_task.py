@@ -31,7 +31,7 @@ def sentences(words: list[str], num: int = 800) -> list[str]:
     return [" ".join(RANDOM.choice(words, size=8)) + "." for _ in range(num)]
 
 
-ENDINGS = ("ing ed ly er or an on us is um".split(), "en et lich ung heit keit te st ern eln".split())
+ENDINGS = (["ing", "ed", "ly", "er", "or", "an", "us", "um"], ["en", "lich", "ung", "heit", "keit", "te", "ern", "eln"])
 STEMS = [f"{a}{b}{c}" for a in "bdfgk" for b in "aeiou" for c in "lmnrs"]
 MANY = [[stem + ending for stem in STEMS for ending in endings] for endings in ENDINGS]
 
