@@ -22,7 +22,7 @@ LIMIT = 1e9
 
 
 def write_text(path: Path, num_bytes: int) -> None:
-    lines = [line for corpus in BUILTIN.values() for line in corpus.text().splitlines() if line.strip()]
+    lines = [line for corpus in BUILTIN.values() for line in corpus.text(None).splitlines() if line.strip()]
     source = random.Random(0)
     with path.open("w", encoding="utf-8") as file:
         written = 0

@@ -24,6 +24,10 @@ app = typer.Typer(
 data_app = typer.Typer(help="Data sets: list them, get them, check data before training.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
 
+Method = Annotated[str | None, typer.Option(help="Pairs: beam, greedy, sample, exhaustive.", show_default="beam")]
+BeamWidth = Annotated[int | None, typer.Option(help="Pairs: hypotheses kept.", show_default="5")]
+LengthPenalty = Annotated[float | None, typer.Option(help="Pairs: power of the norm of lengths.", show_default="1")]
+LengthForm = Annotated[str | None, typer.Option(help="Pairs: power or gnmt.", show_default="gnmt")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for a program to read.")]
 
 
@@ -173,12 +177,10 @@ def evaluate(
     context: Annotated[int | None, typer.Option(help="Tokens in a window.", show_default="the model's")] = None,
     stride: Annotated[int | None, typer.Option(help="Slide windows by so many tokens.")] = None,
     horizon: Annotated[int | None, typer.Option(help="Numbers: steps ahead to forecast.", show_default="24")] = None,
-    method: Annotated[str | None, typer.Option(help="Pairs: beam or greedy.", show_default="beam")] = None,
-    beam_width: Annotated[int | None, typer.Option(help="Pairs: hypotheses kept.", show_default="5")] = None,
-    length_penalty: Annotated[
-        float | None, typer.Option(help="Pairs: power of the norm of lengths.", show_default="1")
-    ] = None,
-    length_form: Annotated[str | None, typer.Option(help="Pairs: power or gnmt.", show_default="gnmt")] = None,
+    method: Method = None,
+    beam_width: BeamWidth = None,
+    length_penalty: LengthPenalty = None,
+    length_form: LengthForm = None,
     search_report: Annotated[
         bool, typer.Option("--search-report", help="Pairs: beams of several widths, what each misses, its BLEU.")
     ] = False,
@@ -303,14 +305,14 @@ def predict(
     split: Annotated[str | None, typer.Option(help="valid or test.", show_default="test")] = None,
     horizon: Annotated[int | None, typer.Option(help="Numbers: steps to forecast.", show_default="24")] = None,
     seed: Annotated[int, typer.Option(help="Of what is sampled: forecasts, or targets.")] = 0,
-    method: Annotated[
-        str | None, typer.Option(help="Pairs: beam, greedy, sample or exhaustive.", show_default="beam")
+    method: Method = None,
+    beam_width: BeamWidth = None,
+    length_penalty: LengthPenalty = None,
+    length_form: LengthForm = None,
+    min_tokens: Annotated[int | None, typer.Option(help="Pairs: shortest answer, in tokens.")] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option(help="Pairs: longest answer.", show_default="by the length of the source")
     ] = None,
-    beam_width: Annotated[int | None, typer.Option(help="Pairs: hypotheses kept.", show_default="5")] = None,
-    length_penalty: Annotated[
-        float | None, typer.Option(help="Pairs: power of the norm of lengths.", show_default="1")
-    ] = None,
-    length_form: Annotated[str | None, typer.Option(help="Pairs: power or gnmt.", show_default="gnmt")] = None,
     repetition_penalty: Annotated[float | None, typer.Option(help="Pairs: above 1 repeats less.")] = None,
     temperature: Annotated[float | None, typer.Option(help="Pairs: for --method sample.")] = None,
     n_best: Annotated[int | None, typer.Option(help="Pairs: so many answers for each line.")] = None,
@@ -327,6 +329,7 @@ def predict(
     trained = TrainedRun(run)
     search = {"method": method, "beam_width": beam_width, "length_penalty": length_penalty, "length_form": length_form}
     search |= {"repetition_penalty": repetition_penalty, "temperature": temperature, "num_results": n_best}
+    search |= {"min_tokens": min_tokens, "max_tokens": max_tokens}
     if trained.task.reads_lines and split is None:
         from .predicting import answer_lines
 
