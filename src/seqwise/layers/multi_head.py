@@ -17,6 +17,11 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 
+def closed_where(is_padding: Tensor) -> Tensor:
+    """A mask to add to scores, 0 or -inf: (N, S) bool -> (N, 1, 1, S)."""
+    return torch.zeros(is_padding.shape, device=is_padding.device).masked_fill(is_padding, float("-inf"))[:, None, None]
+
+
 class SelfAttention(nn.Module):
     def __init__(self, model_dim: int, num_heads: int):
         super().__init__()
@@ -25,10 +30,10 @@ class SelfAttention(nn.Module):
         self.stacked = {"to_query_key_value.weight": 3}
         self.to_output = nn.Linear(model_dim, model_dim, bias=False)
 
-    def forward(self, x: Tensor, can_attend: Tensor | None = None) -> Tensor:
-        """Every place of x (B, S, D) sees those that `can_attend` (B, 1, 1, S) says."""
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Every place of x (B, S, D) sees every other that `mask` (B, 1, 1, S) leaves open."""
         q, k, v = self._project(x)
-        return self._joined(scaled_dot_product_attention(q, k, v, attn_mask=can_attend))
+        return self._joined(scaled_dot_product_attention(q, k, v, attn_mask=mask))
 
     def forward_causal(self, x: Tensor, before: Tensor) -> tuple[Tensor, Tensor]:
         """x (B, T, D) after what `before` (B, 2, H, P, K) keeps of earlier steps; with what is kept from now on."""
@@ -38,14 +43,19 @@ class SelfAttention(nn.Module):
         if P:
             kept = torch.cat([before, kept], dim=3)
             k, v = kept.unbind(dim=1)
-        if T == 1:
-            y = scaled_dot_product_attention(q, k, v)
-        elif P == 0:
+        if P == 0:
             y = scaled_dot_product_attention(q, k, v, is_causal=True)
         else:
             can_attend = torch.ones(T, P + T, dtype=torch.bool, device=x.device).tril(P)
             y = scaled_dot_product_attention(q, k, v, attn_mask=can_attend)
         return self._joined(y), kept
+
+    def step(self, x: Tensor, before: Tensor) -> tuple[Tensor, Tensor]:
+        """`forward_causal` with fewer calls, for one step of each row: x (B, D)."""
+        projected = self.to_query_key_value(x).view(len(x), 3, self.num_heads, 1, -1)  # (B, 3, H, 1, K)
+        kept = torch.cat([before, projected[:, 1:]], dim=3)
+        y = scaled_dot_product_attention(projected[:, 0], kept[:, 0], kept[:, 1])  # (B, H, 1, K)
+        return self.to_output(y.reshape(x.shape)), kept
 
     def _project(self, x: Tensor) -> tuple[Tensor, ...]:
         """Queries, keys and values, (B, H, T, K) each."""
@@ -71,20 +81,17 @@ class CrossAttention(nn.Module):
         keys, values = self.to_key_value(memory).view(N, S, 2, self.num_heads, -1).permute(2, 0, 3, 1, 4)
         return keys, values
 
-    def forward(self, x: Tensor, keys: Tensor, values: Tensor, can_attend: Tensor | None) -> Tensor:
-        """x (N * W, T, D); keys and values (N, H, S, K); can_attend (N, 1, 1, S)."""
-        R, T, D = x.shape
-        y = scaled_dot_product_attention(self._queries(x, len(keys)), keys, values, attn_mask=can_attend)
-        return self.to_output(y.transpose(1, 2).reshape(R, T, D))
+    def forward(self, x: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
+        """x (N * W, T, D), or (N * W, D) where T is one; keys and values (N, H, S, K); mask (N, 1, 1, S)."""
+        y = scaled_dot_product_attention(self._queries(x, len(keys)), keys, values, attn_mask=mask)
+        return self.to_output(y.transpose(1, 2).reshape(x.shape))
 
-    def attention(self, x: Tensor, keys: Tensor, can_attend: Tensor | None) -> Tensor:
+    def attention(self, x: Tensor, keys: Tensor, mask: Tensor | None) -> Tensor:
         """Where each head looks, written out: (N * W, H, T, S)."""
-        R, T, _ = x.shape
+        T = x.shape[1]
         q = self._queries(x, len(keys))
         scores = q @ keys.mT / q.shape[-1] ** 0.5  # (N, H, W * T, S)
-        if can_attend is not None:
-            scores = scores.masked_fill(~can_attend, float("-inf"))
-        attention = scores.softmax(dim=-1)
+        attention = (scores if mask is None else scores + mask).softmax(dim=-1)
         return attention.unflatten(2, (-1, T)).transpose(1, 2).flatten(0, 1)
 
     def _queries(self, x: Tensor, num_sources: int) -> Tensor:

@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from ..data.batch import Tokens
 from ..errors import ConfigError
 from ..layers.feed_forward import FeedForward
-from ..layers.multi_head import CrossAttention, SelfAttention
+from ..layers.multi_head import CrossAttention, SelfAttention, closed_where
 from ..layers.positions import sinusoidal_table
 from .contract import Interface, State
 from .encoder_decoder import PairConfig, PairModel, embeddings_for
@@ -69,9 +69,14 @@ class Sublayer(nn.Module):
         self.norm, self.is_pre, self.dropout = nn.LayerNorm(model_dim), norm == "pre", nn.Dropout(dropout)
 
     def forward(self, x: Tensor, layer: Callable[[Tensor], Tensor]) -> Tensor:
-        if self.is_pre:
-            return x + self.dropout(layer(self.norm(x)))
-        return self.norm(x + self.dropout(layer(x)))
+        return self.leave(x, layer(self.enter(x)))
+
+    def enter(self, x: Tensor) -> Tensor:
+        return self.norm(x) if self.is_pre else x
+
+    def leave(self, x: Tensor, y: Tensor) -> Tensor:
+        x = x + self.dropout(y)
+        return x if self.is_pre else self.norm(x)
 
 
 class Block(nn.Module):
@@ -90,22 +95,18 @@ class Block(nn.Module):
         self.feed_forward = FeedForward(D, config.feed_forward_dim or 4 * D, config.activation, bias=True)
         self.feed_forward_sublayer = sublayer()
 
-    def encode(self, x: Tensor, can_attend: Tensor | None) -> Tensor:
-        x = self.attention_sublayer(x, lambda x: self.attention(x, can_attend))  # (2)
+    def encode(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        x = self.attention_sublayer(x, lambda x: self.attention(x, mask))  # (2)
         return self.feed_forward_sublayer(x, self.feed_forward)
 
     def decode(
-        self, x: Tensor, before: Tensor, keys: Tensor, values: Tensor, can_attend: Tensor | None
+        self, x: Tensor, before: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        kept = before
-
-        def causal(x: Tensor) -> Tensor:
-            nonlocal kept
-            y, kept = self.attention.forward_causal(x, before)
-            return y
-
-        x = self.attention_sublayer(x, causal)  # (3)
-        x = self.cross_sublayer(x, lambda x: self.cross(x, keys, values, can_attend))
+        """x (R, T, D), or (R, D) where each row takes one step."""
+        attend = self.attention.forward_causal if x.dim() == 3 else self.attention.step
+        y, kept = attend(self.attention_sublayer.enter(x), before)  # (3)
+        x = self.attention_sublayer.leave(x, y)
+        x = self.cross_sublayer(x, lambda x: self.cross(x, keys, values, mask))
         return self.feed_forward_sublayer(x, self.feed_forward), kept
 
 
@@ -138,25 +139,28 @@ class TransformerBody(nn.Module):
 
     def read(self, source: Tokens) -> State:
         x = self._embed(self.source_embedding, source, 0, "source")  # (N, S, D)
-        can_attend = None if source.is_token is None else source.is_token[:, None, None]  # (N, 1, 1, S)
+        mask = None if source.is_token is None else closed_where(~source.is_token)  # (N, 1, 1, S)
         for block in self.encoder:
-            x = cast(Block, block).encode(x, can_attend)
+            x = cast(Block, block).encode(x, mask)
         x = self.encoder_norm(x)
         own, memory, H = {}, {}, self.config.num_heads
         for layer, block in enumerate(self.decoder):
             memory[f"keys.{layer}"], memory[f"values.{layer}"] = cast(Block, block).cross.keys_values(x)
             own[f"kept.{layer}"] = x.new_zeros(len(x), 2, H, 0, x.shape[-1] // H)  # (R, 2, H, P, K)
-        if source.is_token is not None:
-            memory["is_source"] = source.is_token
+        if mask is not None:
+            memory["mask"] = mask
         return State(own, memory)
 
     def decode(self, tokens: Tokens, state: State) -> tuple[Tensor, State]:
         x = self._embed(self.embedding, tokens, state.own["kept.0"].shape[3], "target")  # (R, T, D)
-        can_attend, own = _can_attend(state), {}
+        is_step, own = x.shape[1] == 1, {}
+        x = x[:, 0] if is_step else x
         for layer, block in enumerate(self.decoder):
             keys, values = state.memory[f"keys.{layer}"], state.memory[f"values.{layer}"]
-            x, own[f"kept.{layer}"] = cast(Block, block).decode(x, state.own[f"kept.{layer}"], keys, values, can_attend)
-        return self.decoder_norm(x), State(own, state.memory)
+            before = state.own[f"kept.{layer}"]
+            x, own[f"kept.{layer}"] = cast(Block, block).decode(x, before, keys, values, state.memory.get("mask"))
+        x = self.decoder_norm(x)
+        return x.unsqueeze(1) if is_step else x, State(own, state.memory)
 
     def align(self, tokens: Tokens, state: State) -> Tensor:
         """The mean over the heads of the layer before the last: where Transformers align best (Garg et al. 2019)."""
@@ -165,7 +169,8 @@ class TransformerBody(nn.Module):
         block = cast(Block, self.decoder[layer])
 
         def look(_: nn.Module, inputs: tuple[Tensor, ...], __: Tensor) -> None:
-            found.append(block.cross.attention(inputs[0], inputs[1], _can_attend(state)))
+            x = inputs[0] if inputs[0].dim() == 3 else inputs[0].unsqueeze(1)
+            found.append(block.cross.attention(x, inputs[1], state.memory.get("mask")))
 
         handle = block.cross.register_forward_hook(look)
         try:
@@ -188,10 +193,6 @@ class TransformerBody(nn.Module):
             )
         table = self.source_positions if side == "source" else self.target_positions
         return self.dropout(embedding(tokens) + table.weight[first:end])
-
-
-def _can_attend(state: State) -> Tensor | None:
-    return state.memory["is_source"][:, None, None] if "is_source" in state.memory else None  # (N, 1, 1, S)
 
 
 def build_transformer(config: TransformerConfig, interface: Interface) -> PairModel:
