@@ -189,7 +189,7 @@ def continue_training(path: str | Path, *, on_report: Callable[[Report], None] =
 def free_path(data: str | Path | Sequence[str | Path], model: str, folder: Path = Path("runs")) -> Path:
     """runs/poems-lstm, or the first of runs/poems-lstm-2, -3, ... that is free."""
     first = str(data if isinstance(data, str | Path) else data[0])
-    name = f"{Path(first).name.split('.')[0]}-{model}"
+    name = f"{Path(first).name.split('.')[0].replace(':', '-')}-{model}"
     number = 1
     while (path := folder / (name if number == 1 else f"{name}-{number}")).exists():
         number += 1

@@ -227,7 +227,7 @@ def score_trial(folder: Path, name: str, wants_stop: WantsStop) -> bool:
         "scoring_seconds": seconds,
     }
     began = time.perf_counter()
-    found |= subject.measure(run, model, data, store, prepared.get("passage", ""))
+    found |= subject.measure(run, model, data, store, prepared.get("passage", ""), score)
     found["measuring_seconds"] = time.perf_counter() - began
     comparison.save_found(name, "scored", found)
     return False

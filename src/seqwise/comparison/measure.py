@@ -22,6 +22,7 @@ from ..data.vocab import Vocab
 from ..decoding import DecodingConfig, generate
 from ..evaluation.forecasts import default_horizon, forecasts
 from ..evaluation.likelihood import nats_by_position, token_nats
+from ..evaluation.translations import TranslationScore
 from ..models.contract import evaluating
 from ..run import Run
 from ..tasks import Task
@@ -56,7 +57,7 @@ class Subject(Protocol):
         ...
 
     def score_options(self, model: Any) -> dict[str, Any]: ...
-    def measure(self, run: Run, model: Any, data: Any, store: Any, passage: str) -> dict[str, Any]:
+    def measure(self, run: Run, model: Any, data: Any, store: Any, passage: str, score: Any) -> dict[str, Any]:
         """Fields of an Entry."""
         ...
 
@@ -82,7 +83,9 @@ class TextSubject:
         """Who cannot carry a state sees at least half of its window before each token, as when it writes."""
         return {} if model.context is None else {"view": "sliding"}
 
-    def measure(self, run: Run, model: Any, data: TextData, store: TokenStore, passage: str) -> dict[str, Any]:
+    def measure(
+        self, run: Run, model: Any, data: TextData, store: TokenStore, passage: str, score: Any
+    ) -> dict[str, Any]:
         tokenizer = run.tokenizer
         per_token = store.num_chars / max(1, store.num_tokens)  # characters
         samples = sample_texts(model, tokenizer, max(1, round(SAMPLE_CHARACTERS / per_token)))
@@ -113,7 +116,9 @@ class NumberSubject:
     def score_options(self, model: Any) -> dict[str, Any]:
         return {}
 
-    def measure(self, run: Run, model: Any, data: NumberData, store: NumberStore, passage: str) -> dict[str, Any]:
+    def measure(
+        self, run: Run, model: Any, data: NumberData, store: NumberStore, passage: str, score: Any
+    ) -> dict[str, Any]:
         scaling = run.vocab.scaling
         assert scaling is not None
         horizon = min(PASSAGE_STEPS, 2 * default_horizon(run.config.data.season or 1), len(store) + 1 - store.first)
@@ -147,7 +152,9 @@ class LabelSubject:
     def score_options(self, model: Any) -> dict[str, Any]:
         return {}
 
-    def measure(self, run: Run, model: Any, data: ExampleData, store: ExampleStore, passage: str) -> dict[str, Any]:
+    def measure(
+        self, run: Run, model: Any, data: ExampleData, store: ExampleStore, passage: str, score: Any
+    ) -> dict[str, Any]:
         batch = store.batch(slice(0, 1))
 
         def answer() -> None:
@@ -175,7 +182,9 @@ class PairSubject:
     def score_options(self, model: Any) -> dict[str, Any]:
         return {}
 
-    def measure(self, run: Run, model: Any, data: PairData, store: PairStore, passage: str) -> dict[str, Any]:
+    def measure(
+        self, run: Run, model: Any, data: PairData, store: PairStore, passage: str, score: TranslationScore
+    ) -> dict[str, Any]:
         answer_lines = PairsTask().answer_lines
         sources = [source for source, _ in store.texts]
         spread = np.linspace(0, len(sources) - 1, min(len(sources), SHOWN_PAIRS)).astype(int).tolist()
@@ -198,7 +207,12 @@ class PairSubject:
 
         one = seconds_per_token(sources[:1])
         many = seconds_per_token(sources[:MANY])
-        return {"samples": samples, "ms_per_token": 1000 * one, "generation_tokens_per_second": 1 / many}
+        return {
+            "samples": samples,
+            "ms_per_token": 1000 * one,
+            "generation_tokens_per_second": 1 / many,
+            "by_position": [(low, score.metric.shown(part.value)) for low, _, part in score.parts_by_length()],
+        }
 
 
 SUBJECTS: dict[str, Subject] = {

@@ -39,7 +39,7 @@ from .table import (
 )
 from .views import forecasts, passage, samples
 
-UNIT_OF = {"text": "characters", "numbers": "steps", "label": "sequences"}
+UNIT_OF = {"text": "characters", "numbers": "steps", "label": "sequences", "pairs": "words"}
 LIMIT_WORDS = {
     "parameters": "at most {:,.0f} parameters",
     "latency_ms": "at most {:g} ms at a time",
@@ -269,8 +269,9 @@ def _price(comparison: Comparison, looks: dict[str, Look]) -> Section:
         ("speed", f"ms per {step}", chart("speed", speed, lambda entry: entry.ms_per_token)),
         ("size", "bytes on disk", chart("size", room, lambda entry: entry.bytes_on_disk)),
     ]
+    better = "Further up" if comparison.metric.is_higher_better else "Further down"
     lead = (
-        "Further down is better, further left is cheaper. Rings mark the front; the larger the mark, the more "
+        f"{better} is better, further left is cheaper. Rings mark the front; the larger the mark, the more "
         "parameters; upright lines are 95 % intervals."
     )
     present = [panel for panel in panels if panel[2]]
@@ -285,17 +286,26 @@ def _positions(comparison: Comparison, looks: dict[str, Look]) -> Section:
         for entry in entries
     ]
     limits = limits_of_curves([[value for _, value in entry.by_position if math.isfinite(value)] for entry in entries])
-    across = Axis(f"place in the window, in {unit}", lambda value: f"{value:,.0f}", count, is_log=True)
+    is_pairs = comparison.task == "pairs"
+    where = "place in the window" if not is_pairs else "length of the source from"
+    across = Axis(f"{where}, in {unit}", lambda value: f"{value:,.0f}", count, is_log=True)
     up = Axis(f"{metric.name}, {comparison.scored}", _to_digits(metric.digits), limits=limits)
     about = f"{metric.name} of each model against the place in a window that is read from its start."
-    svg = line_chart(series, identity="positions-chart", title="Score by position", about=about, x=across, y=up)
+    title = "Do they use a long context?"
     lead = (
         "Each model reads windows of the text from nothing. A line that keeps falling uses what stood long before; "
         "where it turns flat, more to look back on no longer helps."
     )
+    if is_pairs:
+        about, title = f"{metric.name} of each model against the length of the source.", "Do long sources hurt?"
+        lead = (
+            "The score of sources of each length. Without attention all of a source must pass through one state of "
+            "fixed size: watch how that line leaves the others as sources get longer."
+        )
+    svg = line_chart(series, identity="positions-chart", title="Score by position", about=about, x=across, y=up)
     names = legend((line.name, line.look) for line in series)
     body = f'<figure class="chart-box">{svg}{names}</figure>' if entries else ""
-    return Section("positions", "Do they use a long context?", lead, body)
+    return Section("positions", title, lead, body)
 
 
 def _settings(comparison: Comparison, looks: dict[str, Look]) -> Section:

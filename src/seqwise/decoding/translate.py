@@ -74,7 +74,8 @@ def translate(
     lines = iter(lines)
     while chunk := list(islice(lines, LINES)):
         with evaluating(model):
-            yield from _translate_chunk(model, vocab, chunk, config, length_ratio, with_alignments)
+            answers = _translate_chunk(model, vocab, chunk, config, length_ratio, with_alignments)
+        yield from answers
 
 
 def _translate_chunk(

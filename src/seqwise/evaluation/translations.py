@@ -101,15 +101,19 @@ class TranslationScore:
         """(words of the source, sentences, their BLEU)."""
         if not self.has_sentences:
             return []
+        return [
+            (f"{low + 1} to {high}" if high is not None else f"over {low}", part.statistics.shape[1], -part.value)
+            for low, high, part in self.parts_by_length(self.bleu_segments)
+        ]
+
+    def parts_by_length(self, segments: Segments | None = None) -> Iterator[tuple[int, int | None, Segments]]:
+        """The sentences whose source has more than so many words, and at most so many; chrF where nothing is said."""
+        segments = self.segments if segments is None else segments
         words = np.array([len(source.split()) for source in self.sources])
-        found = []
         for low, high in zip((0, *LENGTHS), (*LENGTHS, None), strict=True):
             chosen = (words > low) & (words <= high) if high is not None else words > low
             if chosen.any():
-                some = Segments(self.bleu_segments.statistics[:, chosen], "bleu")
-                shown = f"{low + 1} to {high}" if high is not None else f"over {low}"
-                found.append((shown, int(chosen.sum()), -some.value))
-        return found
+                yield low, high, Segments(segments.statistics[:, chosen], segments.kind)
 
     @property
     def signature(self) -> str:
