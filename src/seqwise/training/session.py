@@ -296,6 +296,8 @@ def prepare(
 
     data = chosen_task.open(data_config)
     tell(data.description)
+    for sentence in getattr(data, "notes", ()):  # what was found or dropped
+        tell(sentence)
     if base is not None:
         vocab = base.vocab
     vocab = vocab or chosen_task.learn_vocab(data, tokenizer_config, tell)
@@ -425,7 +427,8 @@ def _check_context(model_config: Any, training: TrainingConfig) -> None:
 
 
 SHOWN = (
-    *("smoothing", "order", "num_states", "state_dim", "window", "num_layers", "model_dim", "num_heads", "kernel_size"),
+    *("smoothing", "order", "num_states", "state_dim", "window", "cell", "attention", "num_layers", "model_dim"),
+    *("num_heads", "kernel_size"),
     *("context", "dropout", "pooling"),
 )
 
@@ -440,5 +443,5 @@ def sizes_in_words(config: RunConfig) -> str:
     if family(config.model_name).learns_by != "gradients":
         return f"{config.model_name}: {model}"
     t = config.training
-    rows = f"{t.batch_size} x {t.context} steps"
+    rows = f"{t.batch_tokens:,} tokens a side" if t.batch_tokens else f"{t.batch_size} x {t.context} steps"
     return f"{config.model_name}: {model}; {t.optimizer}, rate {t.learning_rate:g}, batches of {rows}"
