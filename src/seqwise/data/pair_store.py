@@ -15,9 +15,7 @@ import torch
 
 from ..text import Tokenizer
 from .batch import Batch, Tokens
-
-Pair = tuple[str, str]
-"""Source and target, a line each."""
+from .pair_files import Pair
 
 
 @dataclass(frozen=True)

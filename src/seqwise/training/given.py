@@ -17,8 +17,12 @@ BUDGETS = ("minutes", "steps", "epochs")
 
 
 def absolute(source: str | Path) -> str:
-    """A file by its full path, so that the run can be resumed from any folder; the name of a data set as it is."""
-    return str(Path(source).resolve()) if Path(source).exists() else str(source)
+    """A file by its full path, so that the run can be resumed from any folder; the name of a data set as it is.
+
+    Two parallel files may stand with a comma between.
+    """
+    files = [Path(source)] if Path(source).exists() else [Path(file.strip()) for file in str(source).split(",")]
+    return ",".join(str(file.resolve()) for file in files) if all(file.exists() for file in files) else str(source)
 
 
 def settings_in(config_file: Path) -> dict[str, Any]:
