@@ -17,6 +17,8 @@ from ..text import Tokenizer
 from .batch import Batch, Tokens
 from .pair_files import Pair
 
+MIXED = 2.0  # tokens by which targets of one batch may differ in length, for the sake of chance
+
 
 @dataclass(frozen=True)
 class Rows:
@@ -109,16 +111,17 @@ def source_ids(text: str, tokenizer: Tokenizer) -> np.ndarray:
 
 
 class PairBatches:
-    """Batches of pairs of about the same length, shuffled anew in each epoch; the batch of any step by itself.
+    """Batches of pairs of about the same lengths, shuffled anew in each epoch; the batch of any step by itself.
 
-    Pairs are sorted by the length of their longer side and cut where `batch_tokens` places are full: the cuts are the
-    same in each epoch, who stands between them is not, since pairs of one length are in a new order each time.
+    Pairs are sorted by source, then by target, and cut where `batch_tokens` places are full. So most batches have
+    sources of one length, which need no mask. The cuts are the same in each epoch; who stands between them is not,
+    since targets that differ little in length are in a new order each time.
     """
 
     def __init__(self, store: PairStore, *, batch_tokens: int, seed: int = 0):
         self.store, self.seed = store, seed
-        self._longer = np.maximum(store.source.lengths, store.target.lengths)
-        self._cuts = cuts_by_length(np.sort(self._longer), batch_tokens)
+        source, target = store.source.lengths, store.target.lengths
+        self._cuts = cuts_by_length(np.maximum(source, target)[np.lexsort((target, source))], batch_tokens)
         self.steps_per_epoch = len(self._cuts)
         self._epoch = -1
 
@@ -126,7 +129,8 @@ class PairBatches:
         epoch, place = divmod(step, self.steps_per_epoch)
         if epoch != self._epoch:
             random = np.random.default_rng((self.seed, epoch))
-            self._order = np.lexsort((random.random(len(self._longer)), self._longer))
+            source, target = self.store.source.lengths, self.store.target.lengths
+            self._order = np.lexsort((target + MIXED * random.random(len(target)), source))
             self._batches = random.permutation(self.steps_per_epoch)
             self._epoch = epoch
         a, b = self._cuts[self._batches[place]]
@@ -134,12 +138,11 @@ class PairBatches:
 
 
 def cuts_by_length(lengths: np.ndarray, most_tokens: int) -> list[tuple[int, int]]:
-    """Where to cut rising lengths so that rows * longest is at most `most_tokens`; each batch has one row at least."""
-    cuts, start = [], 0
-    while start < len(lengths):
-        near = lengths[start : start + most_tokens // lengths[start] + 1]
-        sizes = near * np.arange(1, len(near) + 1)  # rises with each row
-        end = start + max(1, int(np.searchsorted(sizes, most_tokens, side="right")))
-        cuts.append((start, end))
-        start = end
-    return cuts
+    """Where to cut rows so that rows * longest is at most `most_tokens`; each batch has one row at least."""
+    cuts, start, longest = [], 0, 0
+    for place, length in enumerate(lengths.tolist()):
+        if place > start and (place + 1 - start) * max(longest, length) > most_tokens:
+            cuts.append((start, place))
+            start, longest = place, 0
+        longest = max(longest, length)
+    return [*cuts, (start, len(lengths))] if len(lengths) else []
