@@ -286,6 +286,17 @@ def test_more_time_is_recommended_only_as_far_as_the_curve_tells() -> None:
     assert "60 more seconds" in seconds
 
 
+def test_more_time_is_worth_no_more_than_twice_the_time_has_brought_before() -> None:
+    curve = curve_of(PowerLaw(1.0, 4.0, 0.4))
+    long = entry("gpt-final", 1.5, stage="final", curve=curve, training_seconds=400.0)
+    short = entry("gpt", 1.6, training_seconds=100.0)
+    _, alone = verdict(long, entry("lstm", 2.5))
+    _, both = verdict(short, long, entry("lstm", 2.5))
+    gains = [float(re.search(r"worth about (\d\.\d+)", told[-1])[1]) for told in (alone, both)]  # type: ignore[index]
+    assert gains[0] > 0.1
+    assert gains[1] == 0.05  # two doublings brought 0.1
+
+
 def test_no_more_time_is_recommended_to_what_was_best_before_the_end() -> None:
     values = [3.0, 2.5, 2.0, 2.2, 2.4, 2.6, 2.8, 3.0]
     overfitted = entry("gpt", 2.0, curve=[Point(10.0 * n, 0, value) for n, value in enumerate(values, start=1)])

@@ -109,7 +109,7 @@ def recommend(
     return winner.name, [
         _why(winner, entries, segments, metric),
         *_trade_off(winner, entries, metric),
-        *_next_step(winner, metric, source),
+        *_next_step(winner, entries, metric, source),
     ]
 
 
@@ -160,13 +160,16 @@ def _trade_off(winner: Entry, entries: Sequence[Entry], metric: Metric) -> list[
     return [f"Where size or speed counts, {pick.name} is {' and '.join(gains)}{at}."]
 
 
-def _next_step(winner: Entry, metric: Metric, source: Sequence[str]) -> list[str]:
+def _next_step(winner: Entry, entries: Sequence[Entry], metric: Metric, source: Sequence[str]) -> list[str]:
     if len(winner.curve) < 3:
         return []
     best = min(range(len(winner.curve)), key=lambda place: winner.curve[place].value)
     if best < 0.7 * (len(winner.curve) - 1):
         return [f"{winner.name} was best before its time was up: more data would help it, more time would not."]
     gain = expected_gain(winner.curve, times=2.0)
+    measured = gain_of_doubling(winner, entries, metric)
+    if gain is not None and measured is not None:  # a curve falls most while the rate does: what was seen is surer
+        gain = min(gain, measured)
     value = winner.curve[-1].value
     if gain is None or gain < WORTH_SAYING * abs(value):
         return []
@@ -177,6 +180,17 @@ def _next_step(winner: Entry, metric: Metric, source: Sequence[str]) -> list[str
         f"(from a curve fitted to its validation): seqwise train {shlex.join(source)} --model {winner.family} "
         f"--minutes {max(1, round(2 * more))}"
     ]
+
+
+def gain_of_doubling(winner: Entry, entries: Sequence[Entry], metric: Metric) -> float | None:
+    """What twice the time brought from the ladder to the finals, in the mean; None where the winner was in one only."""
+    before = next((e for e in entries if winner.name == f"{e.name}-final"), None)
+    if before is None or before.valid is None or winner.valid is None:
+        return None
+    if not winner.training_seconds > before.training_seconds > 0:
+        return None
+    doublings = math.log2(winner.training_seconds / before.training_seconds)
+    return (metric.cost(before.valid) - metric.cost(winner.valid)) / doublings
 
 
 @dataclass(frozen=True)
