@@ -17,7 +17,7 @@ import seqwise
 from seqwise.run import Run
 from seqwise.training.session import prepare, resume
 
-TINY = ["model.model_dim=32", "training.batch_tokens=600"]
+TINY = ["model.model_dim=64", "training.batch_tokens=800", "training.learning_rate=0.006"]
 
 
 def toy_pairs(num: int, seed: int = 0) -> list[tuple[str, str]]:
@@ -37,7 +37,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two runs on the same pairs: one well trained, one hardly."""
     folder = tmp_path_factory.mktemp("pairs")
     file = write_pairs(folder / "pairs.tsv", toy_pairs(1500))
-    seqwise.train(file, "seq2seq", out=folder / "good", steps=250, overrides=TINY)
+    seqwise.train(file, "seq2seq", out=folder / "good", steps=300, overrides=TINY)
     seqwise.train(file, "transformer", out=folder / "bad", steps=5, overrides=[*TINY, "model.num_heads=2"])
     return folder
 
