@@ -11,11 +11,13 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from ..errors import ConfigError, DataError, did_you_mean
 from .builtin import BUILTIN, PAIR_TOYS, builtin_file
 from .files import TABLE_SUFFIXES, kind_of, read_text, text_files
 from .public import PUBLIC, find_public, is_pair_set
+from .surveys import remembered
 
 PARTS = ("train", "valid", "test")
 PART_NAMES = {"train": "train", "valid": "valid", "val": "valid", "dev": "valid", "validation": "valid", "test": "test"}
@@ -155,18 +157,25 @@ def part_of(file: Path) -> str | None:
 
 
 def _survey_files(name: str, given: dict[str, list[Path]]) -> TextData:
-    digest, characters, lines = hashlib.sha256(), {}, 0
-    for part in (p for p in PARTS if p in given):
-        digest.update(f"<{part}>".encode())
-        count = 0
-        for block in joined_text(given[part]):
-            digest.update(block.encode())
-            count += len(block)
-            lines += block.count("\n")
-        digest.update(f"<{count}>".encode())
-        characters[part] = count
-    parts = {part: TextPart(tuple(given[part])) for part in characters}
-    return _checked(TextData(name, parts, characters, lines, digest.hexdigest(), "split as given"))
+    present = [part for part in PARTS if part in given]
+
+    def read() -> dict[str, Any]:
+        digest, characters, lines = hashlib.sha256(), {}, 0
+        for part in present:
+            digest.update(f"<{part}>".encode())
+            count = 0
+            for block in joined_text(given[part]):
+                digest.update(block.encode())
+                count += len(block)
+                lines += block.count("\n")
+            digest.update(f"<{count}>".encode())
+            characters[part] = count
+        return {"characters": characters, "lines": lines, "fingerprint": digest.hexdigest()}
+
+    question = "parts " + " ".join(f"{part}:{len(given[part])}" for part in present)
+    found = remembered(question, [file for part in present for file in given[part]], read)
+    parts = {part: TextPart(tuple(given[part])) for part in present}
+    return _checked(TextData(name, parts, **found, split="split as given"))
 
 
 def split_edges(total: int, split: str) -> list[int]:
@@ -188,18 +197,24 @@ def _shares(split: str) -> list[float]:
 
 
 def _survey_split(name: str, files: list[Path], split: str) -> TextData:
-    digest, total, lines = hashlib.sha256(split.encode()), 0, 0
-    for block in joined_text(files):
-        digest.update(block.encode())
-        total += len(block)
-        lines += block.count("\n")
-    edges = split_edges(total, split)
+    _shares(split)  # before a long text is read
+
+    def read() -> dict[str, Any]:
+        digest, total, lines = hashlib.sha256(split.encode()), 0, 0
+        for block in joined_text(files):
+            digest.update(block.encode())
+            total += len(block)
+            lines += block.count("\n")
+        return {"characters": total, "lines": lines, "fingerprint": digest.hexdigest()}
+
+    found = remembered(f"split {split}", files, read)
+    edges = split_edges(found["characters"], split)
     parts = {
         part: TextPart(tuple(files), start, stop) for part, start, stop in zip(PARTS, edges, edges[1:], strict=False)
     }
     characters = {part: p.stop - p.start for part, p in parts.items() if p.stop is not None}
     words = f"split in order {split}"
-    return _checked(TextData(name, parts, characters, lines, digest.hexdigest(), words))
+    return _checked(TextData(name, parts, characters, found["lines"], found["fingerprint"], words))
 
 
 def _checked(data: TextData) -> TextData:
