@@ -14,10 +14,10 @@ from seqwise.decoding.translate import Alignment
 from seqwise.models import MODELS
 
 SETTINGS: dict[str, list[str]] = {
-    "seq2seq": ["model.model_dim=64"],
-    "transformer": ["model.model_dim=64", "model.num_layers=2", "model.num_heads=4"],
+    "seq2seq": ["model.model_dim=48"],
+    "transformer": ["model.model_dim=48", "model.num_layers=2", "model.num_heads=4"],
 }
-COMMON = ["training.batch_tokens=1000", "training.learning_rate=0.004", "training.warmup_steps=40"]
+COMMON = ["training.batch_tokens=500", "training.learning_rate=0.008", "training.warmup_steps=30"]
 
 
 def reversed_words(num: int, longest: int, seed: int) -> list[tuple[str, str]]:
@@ -39,17 +39,14 @@ def test_every_family_of_pairs_is_here() -> None:
 @pytest.mark.parametrize(
     ("family", "steps", "settings"),
     [
-        ("seq2seq", 350, ["model.attention=dot"]),
-        ("seq2seq", 350, ["model.attention=general", "model.cell=gru"]),
-        ("seq2seq", 350, ["model.attention=additive"]),
-        ("seq2seq", 250, ["model.attention=general", "model.input_feeding=true"]),
-        ("transformer", 700, ["model.norm=pre"]),
-        ("transformer", 900, ["model.norm=post", "model.positions=learned", "training.learning_rate=0.002"]),
+        ("seq2seq", 220, ["model.attention=general"]),
+        ("seq2seq", 220, ["model.attention=additive", "model.cell=gru"]),
+        ("transformer", 650, ["training.learning_rate=0.003"]),
     ],
 )
 def test_words_are_turned_around(family: str, steps: int, settings: list[str], tmp_path: Path) -> None:
-    run = trained(tmp_path, family, reversed_words(3000, 7, seed=0), steps, *settings)
-    assert run.evaluate().exact_match >= 0.97
+    run = trained(tmp_path, family, reversed_words(2000, 5, seed=0), steps, *settings)
+    assert run.evaluate().exact_match >= 0.9
 
 
 def test_without_attention_long_words_suffer(tmp_path: Path) -> None:
@@ -57,13 +54,13 @@ def test_without_attention_long_words_suffer(tmp_path: Path) -> None:
     found = {}
     for attention in ("none", "general"):
         (tmp_path / attention).mkdir()
-        pairs = reversed_words(4000, 14, seed=1)
-        run = trained(tmp_path / attention, "seq2seq", pairs, 300, f"model.attention={attention}")
+        pairs = reversed_words(2000, 10, seed=1)
+        run = trained(tmp_path / attention, "seq2seq", pairs, 220, f"model.attention={attention}")
         score = run.evaluate()
-        is_long = np.array([len(source) > 9 for source in score.sources])
+        is_long = np.array([len(source) > 7 for source in score.sources])
         right = np.array([a == b for a, b in zip(score.hypotheses, score.references, strict=True)])
         found[attention] = float(right[is_long].mean())
-    assert found["general"] > found["none"] + 0.3
+    assert found["general"] > found["none"] + 0.2
 
 
 def mass(alignment: Alignment, target: slice, source: slice) -> float:
@@ -74,16 +71,16 @@ def mass(alignment: Alignment, target: slice, source: slice) -> float:
 def test_the_alignment_of_a_date_follows_the_known_order(tmp_path: Path) -> None:
     """English says month, day, year; French says day, month, year: the decoder looks where each part stands."""
     run = seqwise.train(
-        "dates:en-fr:4000", "seq2seq", out=tmp_path / "run", steps=400, overrides=["model.model_dim=128"]
+        "dates:en-fr:3000", "seq2seq", out=tmp_path / "run", steps=250, overrides=[*SETTINGS["seq2seq"], *COMMON]
     )
-    dates = date_pairs("dates:en-fr:4000")["test"][:60]
+    dates = date_pairs("dates:en-fr:3000")["test"][:60]
     answers = list(run.answers([source.text for source, _ in dates], with_alignments=True))
     right = [
         (answer, source, target)
         for answer, (source, target) in zip(answers, dates, strict=True)
         if answer.text == target.text
     ]
-    assert len(right) >= 30
+    assert len(right) >= 15
     for part in ("day", "month", "year"):
         own = np.mean([mass(a.alignment, t.places[part], s.places[part]) for a, s, t in right])  # type: ignore[arg-type]
         for other in {"day", "month", "year"} - {part}:
