@@ -38,10 +38,13 @@ class NeuralConfig:
             raise ConfigError("model.tied_embeddings and model.adaptive_softmax exclude each other; drop one.")
 
 
+SIZES = ("model_dim", "embed_dim", "feed_forward_dim", "encoder_layers", "window")
+
+
 def check_sizes(config: Any) -> None:
     """Counts and widths are at least one, shares lie below it, whatever the family."""
     for name, value in vars(config).items():
-        is_size = name.startswith("num_") or name.endswith(("_dim", "_layers")) or name == "window"
+        is_size = name.startswith("num_") or name in SIZES
         if is_size and value is not None and value < 1:
             raise ConfigError(f"model.{name} = {value} should be at least 1.")
         if name.endswith("dropout") and not 0 <= value < 1:
