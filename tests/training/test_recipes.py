@@ -11,12 +11,13 @@ import pytest
 
 from seqwise.config import read_toml
 from seqwise.data import toys
-from seqwise.data.builtin import BUILTIN, is_example_set
+from seqwise.data.builtin import BUILTIN, PAIR_TOYS, is_example_set
 from seqwise.data.public import PUBLIC
 from seqwise.errors import ConfigError
 from seqwise.evaluation.answers import AnswerScore
 from seqwise.evaluation.forecasts import ForecastScore
 from seqwise.evaluation.likelihood import Score
+from seqwise.evaluation.translations import Likelihood, TranslationScore
 from seqwise.tasks import task_named, task_of
 from seqwise.training.recipes import Recipe, RecipeFile, all_recipes, find_recipe, read_recipe
 from seqwise.training.session import prepare
@@ -83,7 +84,7 @@ def test_a_recipe_can_be_read(path: Path) -> None:
     assert recipe.signature
     assert recipe.minutes > 0
     assert recipe.quick, "a recipe needs a shortened form"
-    assert recipe.data.partition(":")[0] in {*BUILTIN, *PUBLIC} or is_example_set(recipe.data)
+    assert recipe.data.partition(":")[0] in {*BUILTIN, *PUBLIC, *PAIR_TOYS} or is_example_set(recipe.data)
 
 
 def names_of_score(task: str) -> set[str]:
@@ -94,6 +95,7 @@ def names_of_score(task: str) -> set[str]:
             np.zeros(4), np.ones(4, bool), {"model": one, "naive": one, "seasonal": one}, one, ["a"], 1, ""
         ),
         "label": AnswerScore(np.ones(4), np.ones(4, bool), None, ""),
+        "pairs": TranslationScore(["a"], ["b"], ["b"], Likelihood(1.0, 1, 1), ""),
     }
     number = AnswerScore(np.ones(4), None, np.ones(4), "")
     return {*scores[task].to_dict(), *(number.to_dict() if task == "label" else ())}
@@ -117,7 +119,9 @@ def test_the_settings_of_a_recipe_build(
     (tmp_path / "cats.txt").write_text(TEXT * 10)
     for part in toys.EXAMPLES:
         monkeypatch.setitem(toys.EXAMPLES, part, 100)
-    data = file.recipe.data if task_of([file.recipe.data]) == "label" else str(tmp_path / "cats.txt")
+    (tmp_path / "cats.tsv").write_text("".join(f"cat {n}\t{n} chats\n" for n in range(300)))
+    task = task_of([file.recipe.data])
+    data = file.recipe.data if task == "label" else str(tmp_path / ("cats.tsv" if task == "pairs" else "cats.txt"))
     data = "digits-pixels" if data.startswith("mnist") else data
     session = prepare(
         data, model=file.family, out=tmp_path / "run", config_file=path, overrides=file.recipe.quick if quick else []
