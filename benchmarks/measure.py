@@ -50,10 +50,10 @@ def peak_bytes() -> int:
 
 
 class Side:
-    """A side in a process of its own, where it needs other packages or its memory is measured: a turn for each `ask`.
+    """A side in a process of its own: where it needs other packages, its memory is measured, or threads would meet.
 
-    The process takes its turns in `for _ in turns()` and ends each with `answer(...)`. What it says besides goes to
-    `log`.
+    The process takes its turns in `for asked in turns()`, each begun by `ask(...)`, and ends them with `answer(...)`.
+    What it says besides goes to `log`.
     """
 
     def __init__(self, python: Path | str, module: str, *arguments: Path | str, log: Path):
@@ -67,11 +67,11 @@ class Side:
             cwd=Path(__file__).parents[1],
         )
 
-    def ask(self) -> dict[str, Any]:
+    def ask(self, **what: Any) -> dict[str, Any]:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         try:
-            self.process.stdin.write("\n")
+            self.process.stdin.write(json.dumps(what) + "\n")
             self.process.stdin.flush()
         except BrokenPipeError:
             pass  # it has ended: its log says why
@@ -87,9 +87,8 @@ class Side:
         self.process.communicate()
 
 
-def turns() -> Iterator[None]:
-    for _ in iter(sys.stdin.readline, ""):
-        yield
+def turns() -> Iterator[dict[str, Any]]:
+    return map(json.loads, iter(sys.stdin.readline, ""))
 
 
 def answer(**found: Any) -> None:

@@ -9,25 +9,30 @@ feed-forward 1,024, 4 heads, one table of 8,000 tokens. Ours goes from text to t
 get token numbers, sorted by length, in batches of the best of several sizes, and end with token numbers.
 
 Marian normalises after each layer and has biases in attention. CTranslate2 runs our weights: its translations should be
-ours. One by one: every sixteenth sentence, alone.
+ours. One by one: every sixteenth sentence, each alone.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import statistics
+import sys
 import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterable
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from benchmarks.measure import say_load, take_turns
+from benchmarks.measure import Side, say_load, take_turns
 from benchmarks.translation_data import FEED_FORWARD, HEADS, NUM_LAYERS, SIZES, WIDTH, open_translation
 from seqwise.data.pair_store import source_ids
 from seqwise.data.vocab import Vocab
@@ -41,10 +46,12 @@ from seqwise.run import interface_of
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 BEAM, NEW_TOKENS, EVERY = 5, 15, 16
 BATCH_SIZES = (8, 16, 32, 64, 128)
-WANTED = {"together": 2.0, "one by one": 3.0}  # times transformers
+TOGETHER, ALONE = "together", "one by one"
+WANTED = {TOGETHER: 2.0, ALONE: 3.0}  # times transformers
 
 Sentences = list[list[int]]
-Search = Callable[[Sentences], Sentences]
+Rate = Callable[[], float]
+"""Translate all, and say how many sentences a second that were."""
 
 
 def main() -> None:
@@ -61,68 +68,63 @@ def main() -> None:
     torch.manual_seed(0)
     model = build_transformer(TransformerConfig(**SIZES), interface_of(vocab)).eval()
 
-    def compare(name: str, together: dict[str, Search], alone: dict[str, Search]) -> None:
-        searches = {"together": fastest(together, encoded), "one by one": fastest(alone, encoded[::EVERY], alone=True)}
-        for how, search in searches.items():
-            is_alone = how == "one by one"
-            texts, sources = (lines[::EVERY], encoded[::EVERY]) if is_alone else (lines, encoded)
-            ratio = take_turns(
-                rate(lambda texts: search_ours(model, vocab, texts), texts, alone=is_alone),
-                rate(search, sources, alone=is_alone),
-                options.repeats,
-            )
-            goal = WANTED[how] if name == "transformers" else 0.0
-            kept = "kept" if statistics.median(ratio.ratios) >= goal else "MISSED"
-            print(f"{name:20} {how:10} {ratio}" + (f"; {goal:.0f}x: {kept}" if goal else ""), flush=True)
+    def search(lines: list[str]) -> Sentences:
+        return search_ours(model, vocab, lines)
+
+    ours = {TOGETHER: rate(search, lines), ALONE: rate(search, lines[::EVERY], alone=True)}
+
+    def compare(name: str, theirs: dict[str, Rate], wanted: dict[str, float]) -> None:
+        for how in (TOGETHER, ALONE):
+            ratio = take_turns(ours[how], theirs[how], options.repeats)
+            kept = "kept" if statistics.median(ratio.ratios) >= wanted.get(how, 0.0) else "MISSED"
+            goal = f"; {wanted[how]:.0f}x: {kept}" if how in wanted else ""
+            print(f"{name:20} {how:10} {ratio}{goal}", flush=True)
 
     print(f"{len(lines):,} sentences, {torch.get_num_threads()} threads")
     print(f"{'':31} {'ours':>10} {'theirs':>10} {'ratio':>8}   sentences/s, median and range")
     marian = build_marian(vocab)
-    compare("transformers", {f"batches of {n}": marian(n) for n in BATCH_SIZES}, {"": marian(1)})
-    try:
-        import ctranslate2
-    except ImportError:
+    sizes = {f"batches of {n}": rate(partial(marian, batch_size=n), encoded) for n in BATCH_SIZES}
+    alone = rate(partial(marian, batch_size=1), encoded[::EVERY], alone=True)
+    compare("transformers", {TOGETHER: fastest(sizes), ALONE: alone}, WANTED)
+    if find_spec("ctranslate2") is None:
         print("CTranslate2: skipped, it is not here: pip install ctranslate2")
         return
-    with tempfile.TemporaryDirectory() as folder:
-        save_for_ctranslate2(model, folder)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        save_for_ctranslate2(model, folder / "model")
+        (folder / "sources.json").write_text(json.dumps(encoded))
         for kind in ("float32", "int8"):
-            threads = torch.get_num_threads()
-            split, joined = (
-                ctranslate2.Translator(folder, compute_type=kind, inter_threads=inter, intra_threads=threads // inter)
-                for inter in (threads, 1)
-            )
-            together = {f"{n} a thread": ctranslate2_search(split, n) for n in BATCH_SIZES}
-            together |= {f"{n} by all threads": ctranslate2_search(joined, n) for n in BATCH_SIZES}
-            compare(
-                f"CTranslate2 {kind}",
-                together,
-                {"one thread": ctranslate2_search(split, 1), "all threads": ctranslate2_search(joined, 1)},
-            )
-            ours, theirs = search_ours(model, vocab, lines), ctranslate2_search(joined, 32)(encoded)
-            print(f"{'':20} the same translation of {sum(map(list.__eq__, ours, theirs)):,} sentences")
+            with ctranslate2_side(folder, kind, of_one=True) as split, ctranslate2_side(folder, kind) as joined:
+                together = {f"{n} a thread": their_rate(split, batch_size=n) for n in BATCH_SIZES}
+                together |= {f"{n} by all threads": their_rate(joined, batch_size=n) for n in BATCH_SIZES}
+                alone = {"by one thread": their_rate(split, every=EVERY), "by all": their_rate(joined, every=EVERY)}
+                compare(f"CTranslate2 {kind}", {TOGETHER: fastest(together), ALONE: fastest(alone)}, {})
+                theirs = joined.ask(batch_size=32)["found"]
+            same = sum(a == b for a, b in zip(search(lines), theirs, strict=True))
+            print(f"{'':31} the same translation of {same:,} sentences")
 
 
-def rate(search: Callable[[list[Any]], Sentences], sources: list[Any], *, alone: bool) -> Callable[[], float]:
-    """Sentences per second, all given at once or each by itself."""
+def rate(search: Callable[[list[Any]], Sentences], sources: list[Any], *, alone: bool = False) -> Rate:
+    """Given all at once, or each by itself."""
 
     def measure() -> float:
         began = time.perf_counter()
         found = [tokens for source in sources for tokens in search([source])] if alone else search(sources)
-        seconds = time.perf_counter() - began
-        assert [len(tokens) for tokens in found] == [NEW_TOKENS] * len(sources)
-        return len(sources) / seconds
+        return checked_rate(found, time.perf_counter() - began)
 
     return measure
 
 
-def fastest(searches: dict[str, Search], sources: Sentences, *, alone: bool = False) -> Search:
+def checked_rate(found: Sentences, seconds: float) -> float:
+    assert {len(tokens) for tokens in found} == {NEW_TOKENS}
+    return len(found) / seconds
+
+
+def fastest(rates: dict[str, Rate]) -> Rate:
     """Each tried once."""
-    if len(searches) == 1:
-        return next(iter(searches.values()))
-    rates = {name: rate(search, sources, alone=alone)() for name, search in searches.items()}
-    print("tried: " + ", ".join(f"{name} {found:.1f}" for name, found in rates.items()), flush=True)
-    return searches[max(rates, key=lambda name: rates[name])]
+    found = {name: measure() for name, measure in rates.items()}
+    print("tried: " + ", ".join(f"{name} {rate:.1f}" for name, rate in found.items()), flush=True)
+    return rates[max(found, key=lambda name: found[name])]
 
 
 def search_ours(model: PairModel, vocab: Vocab, lines: Iterable[str]) -> Sentences:
@@ -138,7 +140,7 @@ def search_ours(model: PairModel, vocab: Vocab, lines: Iterable[str]) -> Sentenc
     return [answer.hypotheses[0].tokens for answer in answers]
 
 
-def build_marian(vocab: Vocab) -> Callable[[int], Search]:
+def build_marian(vocab: Vocab) -> Callable[..., Sentences]:
     from transformers import MarianConfig, MarianMTModel
 
     assert vocab.tokenizer is not None
@@ -162,7 +164,7 @@ def build_marian(vocab: Vocab) -> Callable[[int], Search]:
     model = MarianMTModel(config).eval()
 
     @torch.inference_mode()
-    def search(sentences: Sentences, batch_size: int) -> Sentences:
+    def search(sentences: Sentences, *, batch_size: int) -> Sentences:
         order = sorted(range(len(sentences)), key=lambda place: len(sentences[place]))
         found: dict[int, list[int]] = {}
         for start in range(0, len(order), batch_size):
@@ -182,25 +184,30 @@ def build_marian(vocab: Vocab) -> Callable[[int], Search]:
             found |= dict(zip(chosen, out[:, 1:].tolist(), strict=True))  # without the token they start from
         return [found[place] for place in range(len(sentences))]
 
-    return lambda batch_size: lambda sentences: search(sentences, batch_size)
-
-
-def ctranslate2_search(translator: Any, batch_size: int) -> Search:
-    def search(sentences: Sentences) -> Sentences:
-        results = translator.translate_batch(
-            [[str(token) for token in tokens] for tokens in sentences],
-            beam_size=BEAM,
-            min_decoding_length=NEW_TOKENS,
-            max_decoding_length=NEW_TOKENS,
-            max_batch_size=batch_size,
-            length_penalty=1.0,
-        )
-        return [[int(token) for token in result.hypotheses[0]] for result in results]
-
     return search
 
 
-def save_for_ctranslate2(model: PairModel, folder: str) -> None:
+def ctranslate2_side(folder: Path, kind: str, *, of_one: bool = False) -> Side:
+    """In a process of its own: in ours, its threads and torch's would slow each other down to less than half.
+
+    Threads share the work on a batch, or with `of_one` have batches of their own.
+    """
+    threads = torch.get_num_threads()
+    each = (threads, 1) if of_one else (1, threads)
+    told = {"kind": kind, "workers": each[0], "threads": each[1], "beam": BEAM, "new_tokens": NEW_TOKENS}
+    log = folder / f"{kind}-{each[0]}.log"
+    return Side(sys.executable, "benchmarks.peers.ctranslate2_search", folder, json.dumps(told), log=log)
+
+
+def their_rate(side: Side, **what: int) -> Rate:
+    def measure() -> float:
+        told = side.ask(**what)
+        return checked_rate(told["found"], told["seconds"])
+
+    return measure
+
+
+def save_for_ctranslate2(model: PairModel, folder: Path) -> None:
     """Our weights under their names; tokens are called by their numbers."""
     from ctranslate2.specs import TransformerSpec
 
@@ -247,7 +254,8 @@ def save_for_ctranslate2(model: PairModel, folder: str) -> None:
     spec.config.unk_token = names[0]
     spec.validate()
     spec.optimize()
-    spec.save(folder)
+    folder.mkdir()
+    spec.save(str(folder))
 
 
 def numbers(tensor: Tensor) -> np.ndarray:
