@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import statistics
-from collections.abc import Callable
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -36,3 +41,55 @@ def take_turns(ours: Callable[[], float], theirs: Callable[[], float], repeats: 
 def say_load() -> None:
     load = os.getloadavg()[0]
     print(f"load {load:.1f}" + (": the machine is busy, figures will be off" if load > 1.0 else ""))
+
+
+def peak_bytes() -> int:
+    """The most memory this process had. getrusage would count what the process that started it had, too."""
+    status = Path("/proc/self/status").read_text()
+    return 1024 * int(status.partition("VmHWM:")[2].split()[0])
+
+
+class Side:
+    """A side in a process of its own: where it needs other packages, its memory is measured, or threads would meet.
+
+    The process takes its turns in `for asked in turns()`, each begun by `ask(...)`, and ends them with `answer(...)`.
+    What it says besides goes to `log`.
+    """
+
+    def __init__(self, python: Path | str, module: str, *arguments: Path | str, log: Path):
+        self.log = log
+        self.process = subprocess.Popen(
+            [python, "-m", module, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log.open("w"),
+            text=True,
+            cwd=Path(__file__).parents[1],
+        )
+
+    def ask(self, **what: Any) -> dict[str, Any]:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        try:
+            self.process.stdin.write(json.dumps(what) + "\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            pass  # it has ended: its log says why
+        if not (line := self.process.stdout.readline()):
+            raise RuntimeError(f"{self.process.args} ended:\n{self.log.read_text()[-2000:]}")
+        return json.loads(line)
+
+    def __enter__(self) -> Side:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+
+def turns() -> Iterator[dict[str, Any]]:
+    return map(json.loads, iter(sys.stdin.readline, ""))
+
+
+def answer(**found: Any) -> None:
+    print(json.dumps(found), flush=True)

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from benchmarks.measure import say_load, take_turns
+from benchmarks.measure import peak_bytes, say_load, take_turns
 from seqwise.api import TrainedRun
 from seqwise.data.batch import next_token_batch
 from seqwise.data.source import open_text
@@ -51,12 +51,6 @@ def perplexity() -> None:
         f"counting {statistics.median(counting):.2f} s ({min(counting):.2f} to {max(counting):.2f}); "
         f"from file to run folder {statistics.median(whole):.2f} s ({min(whole):.2f} to {max(whole):.2f})"
     )
-
-
-def peak_bytes() -> int:
-    """The most memory this process had. getrusage would count what the process that started it had, too."""
-    status = Path("/proc/self/status").read_text()
-    return 1024 * int(status.partition("VmHWM:")[2].split()[0])
 
 
 def build_once() -> None:
