@@ -10,8 +10,9 @@ demo: $(READY)
 	rm -rf runs/demo
 	$(BIN)/seqwise compare --minutes 2 --out runs/demo
 
+# a process for each core, of one thread each: threads of several processes would wait for each other
 test: $(READY)
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 
 check: $(READY)
 	$(BIN)/ruff check .

@@ -10,9 +10,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from seqwise.layers.dropout import dropped_out
 from seqwise.layers.gru import GRUCell
 from seqwise.layers.lstm import LSTMCell
-from seqwise.layers.recurrent import Dropout, RecurrentLayer, RecurrentStack, State
+from seqwise.layers.recurrent import RecurrentLayer, RecurrentStack, State
 from seqwise.layers.rnn import RNNCell
 
 E, D, P = 5, 6, 4  # input width, state width, projected width
@@ -364,39 +365,6 @@ def test_highway_gates_begin_by_carrying() -> None:
 # --- dropout ----------------------------------------------------------------------------------------------------------
 
 
-def test_variational_dropout_has_one_mask_for_all_steps_of_a_row() -> None:
-    dropped = Dropout(0.3, is_variational=True)(torch.ones(50, 9, 40))
-    assert torch.equal(dropped, dropped[:, :1].expand(-1, 9, -1))
-    assert not torch.equal(dropped[0], dropped[1])
-    assert {round(value, 4) for value in dropped.unique().tolist()} == {0.0, round(1 / 0.7, 4)}
-
-
-@pytest.mark.parametrize("is_variational", [False, True], ids=["plain", "variational"])
-def test_dropout_keeps_the_mean_and_drops_its_share(is_variational: bool) -> None:
-    dropped = Dropout(0.3, is_variational=is_variational)(torch.ones(500, 4, 100))
-    assert dropped.mean().item() == pytest.approx(1, abs=0.02)
-    assert (dropped == 0).float().mean().item() == pytest.approx(0.3, abs=0.02)
-
-
-def test_plain_dropout_has_other_masks_at_other_steps() -> None:
-    dropped = Dropout(0.5)(torch.ones(3, 9, 40))
-    assert not torch.equal(dropped[:, 0], dropped[:, 1])
-
-
-@pytest.mark.parametrize("is_variational", [False, True], ids=["plain", "variational"])
-def test_dropout_changes_with_each_call_and_rests_after_training(is_variational: bool) -> None:
-    layer, x = Dropout(0.5, is_variational=is_variational), torch.randn(3, 9, 40)
-    assert not torch.equal(layer(x), layer(x))
-    assert torch.equal(layer.eval()(x), x)
-
-
-def test_variational_dropout_passes_gradients_through_what_is_kept() -> None:
-    x = torch.randn(3, 9, 40, requires_grad=True)
-    dropped = Dropout(0.5, is_variational=True)(x)
-    dropped.sum().backward()
-    assert_same(x.grad * x.detach(), dropped.detach())
-
-
 def test_dropout_of_a_stack_acts_between_layers_only() -> None:
     x = torch.randn(B, T, E)
     single = random_stack("lstm", 1, dropout=0.9)
@@ -407,7 +375,7 @@ def test_dropout_of_a_stack_acts_between_layers_only() -> None:
     first, second = stack.layers
     y, _ = first(x, first.fresh_state(B))
     torch.manual_seed(3)
-    mask = functional.dropout(torch.ones(B, 1, D), 0.5)
+    mask = dropped_out(torch.ones(B, 1, D), 0.5)
     expected, _ = second(y * mask, second.fresh_state(B))
     assert_same(outputs, expected)
 
@@ -424,7 +392,7 @@ def test_dropped_weights_are_the_same_at_all_steps_of_a_call(
     torch.manual_seed(3)
     outputs, after = layer(x, state, lengths)
     torch.manual_seed(3)
-    kept = [functional.dropout(cell.weights.hidden, 0.5) for cell in cells]  # one mask per direction
+    kept = [dropped_out(cell.weights.hidden, 0.5) for cell in cells]  # one mask per direction
     assert all((0.1 < (u == 0).float().mean() < 0.9) for u in kept)
     plain, plain_after = layer.forward_by_steps(x, state, lengths, kept)
     assert_same(outputs[real], plain[real])
@@ -448,7 +416,7 @@ def test_a_dropped_weight_gets_no_gradient_and_is_not_changed() -> None:
     torch.manual_seed(3)
     layer(x, state)[0].sum().backward()
     torch.manual_seed(3)
-    is_dropped = functional.dropout(torch.ones(D, D), 0.5) == 0
+    is_dropped = dropped_out(torch.ones(D, D), 0.5) == 0
     assert torch.equal(hidden.grad == 0, is_dropped)
     assert torch.equal(hidden, before)
 

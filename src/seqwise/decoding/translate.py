@@ -7,7 +7,7 @@ for answer in translate(model, vocab, open("sources.txt"), config, length_ratio=
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -23,6 +23,7 @@ from ..errors import ConfigError
 from ..models.contract import device_of, evaluating
 from . import generate
 from .settings import DecodingConfig, Hypothesis
+from .side_by_side import side_by_side
 
 LINES = 4096  # read ahead, to find those of about one length
 PLACES = 4096  # tokens of sources in a batch, over the width of the beam
@@ -95,11 +96,13 @@ def _translate_chunk(
     asked = np.array([place for place, text in enumerate(texts) if text], dtype=np.int64)
     order = asked[np.argsort(rows.lengths[asked], kind="stable")]
     width = config.beam_width if config.method == "beam" else config.num_results
-    for start, end in cuts_by_length(rows.lengths[order], max(1, PLACES // width)):
-        chosen = order[start:end]
-        batch = Batch({"source": rows.padded(chosen)}, {})
+    batches = [order[start:end] for start, end in cuts_by_length(rows.lengths[order], max(1, PLACES // width))]
+
+    def search(chosen: np.ndarray) -> list[list[Hypothesis]]:
         limits = [most_tokens(length, length_ratio, model) for length in rows.lengths[chosen].tolist()]
-        found = generate(model, batch, config, limits=limits)
+        return generate(model, Batch({"source": rows.padded(chosen)}, {}), config, limits=limits)
+
+    for chosen, found in zip(batches, _searched(model, search, batches), strict=True):
         for place, hypotheses in zip(chosen.tolist(), found, strict=True):
             written = [target.decode([t for t in h.tokens if t != target.boundary]) for h in hypotheses]
             scores = [h.score(config.length_penalty, config.length_form) for h in hypotheses]
@@ -108,6 +111,15 @@ def _translate_chunk(
             for place, alignment in zip(chosen.tolist(), _align(model, vocab, rows, chosen, found), strict=True):
                 answers[place] = replace(answers[place], alignment=alignment)
     return answers
+
+
+def _searched(
+    model: Any, search: Callable[[np.ndarray], list[list[Hypothesis]]], batches: list[np.ndarray]
+) -> list[list[list[Hypothesis]]]:
+    """Batches of sources, the longest last: side by side where cores compute, one after the other on a GPU."""
+    if device_of(model).type == "cpu":
+        return side_by_side(search, batches)
+    return [search(chosen) for chosen in batches]
 
 
 def most_tokens(source_tokens: int, length_ratio: float, model: Any) -> int:

@@ -12,6 +12,8 @@ from torch import Tensor, nn
 from torch.distributions import Independent, Normal
 from torch.nn import functional
 
+from .fused_likelihood import fused_loss
+
 LOG_TWO_PI = math.log(2 * math.pi)
 
 
@@ -29,6 +31,10 @@ class NextTokenHead(nn.Module):
     def log_probs(self, hidden: Tensor) -> Tensor:
         """(..., D) -> (..., V), nats."""
         return functional.log_softmax(self.output(hidden), dim=-1)
+
+    def loss(self, hidden: Tensor, targets: Tensor, smoothing: float = 0.0) -> Tensor:
+        """-log p of the targets together, part of it asking for every token alike: (N, D), (N,) -> (), nats."""
+        return fused_loss(hidden, self.output.weight, targets, smoothing)
 
     def score(self, hidden: Tensor, targets: Tensor) -> Tensor:
         """log p of each target: (B, T, D), (B, T) -> (B, T), nats."""

@@ -20,8 +20,9 @@ from typing import Any, Protocol, cast
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import dropout
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
+
+from .dropout import Dropout, dropped_out
 
 State = tuple[Tensor, ...]
 """What a cell remembers: h, or h and c, (B, D) each; (B, L, D) for a stack."""
@@ -140,7 +141,7 @@ class RecurrentLayer(nn.Module):
 
     def _dropped(self, weight: Tensor) -> Tensor:
         """U with some of its entries missing, the same ones at all steps (DropConnect; Merity et al. 2017)."""
-        return dropout(weight, self.weight_dropout, self.training) if self.weight_dropout else weight
+        return dropped_out(weight, self.weight_dropout) if self.weight_dropout and self.training else weight
 
 
 def _as_kernel(state: State) -> State | Tensor:
@@ -213,19 +214,3 @@ class RecurrentStack(nn.Module):
             return x + y  # (2)
         t = gate(x).sigmoid()
         return t * y + (1 - t) * x  # (3)
-
-
-class Dropout(nn.Module):
-    """Variational: one mask for all steps of a row, so that what is missing stays missing (Gal & Ghahramani 2016)."""
-
-    def __init__(self, share: float, *, is_variational: bool = False):
-        super().__init__()
-        self.share, self.is_variational = share, is_variational
-
-    def forward(self, x: Tensor) -> Tensor:
-        """x (B, T, D)."""
-        if not self.share or not self.training:
-            return x
-        if not self.is_variational:
-            return dropout(x, self.share, True)
-        return x * dropout(torch.ones_like(x[:, :1]), self.share, True)

@@ -22,6 +22,7 @@ from torch.nn.functional import gelu
 
 from ..data.batch import Tokens, Values
 from ..errors import ConfigError
+from ..layers.dropout import Dropout
 from .assemble import NeuralConfig, assemble, embedding_for
 from .contract import Interface, State
 
@@ -57,7 +58,7 @@ class DelayLayer(nn.Module):
         self.delays = nn.Linear(kernel_size * model_dim, model_dim)  # K, oldest delay first
         self.norm = nn.LayerNorm(model_dim)
         self.mix = nn.Linear(model_dim, model_dim)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         nn.init.zeros_(self.mix.weight)  # each layer begins as the identity
         nn.init.zeros_(self.mix.bias)
 
@@ -81,7 +82,7 @@ class ConvBody(nn.Module):
         super().__init__()
         self.output_dim = self.model_dim = config.model_dim
         self.embedding = embedding_for(interface, config.model_dim, is_output=config.tied_embeddings)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.layers = nn.ModuleList(
             DelayLayer(config.model_dim, config.kernel_size, dilation, config.dropout) for dilation in config.dilations
         )

@@ -110,13 +110,9 @@ class PairModel(nn.Module):
         wanted = targets.ids
         if targets.is_token is not None:  # padding is left out before the product with the vocabulary
             hidden, wanted = hidden[targets.is_token], wanted[targets.is_token]
-        log_probs = self.head.log_probs(hidden.flatten(0, -2))  # (N, V)
-        count, smoothing = targets.count(), self.config.label_smoothing
-        likelihood = log_probs.gather(1, wanted.flatten().unsqueeze(1)).sum()
-        terms = {"next_token": Term(-likelihood, count, weight=1 - smoothing)}
-        if smoothing:
-            terms["smoothing"] = Term(-log_probs.mean(dim=1).sum(), count, weight=smoothing)
-        return Loss(terms)
+        smoothing = self.config.label_smoothing if self.training else 0.0
+        total = self.head.loss(hidden.flatten(0, -2), wanted.flatten(), smoothing)
+        return Loss({"next_token": Term(total, targets.count())})
 
     @torch.no_grad()
     def _with_guesses(self, inputs: Tokens, read: State) -> Tokens:

@@ -26,6 +26,7 @@ from torch.nn.functional import layer_norm, linear
 from ..data.batch import Tokens, Values
 from ..errors import ConfigError
 from ..layers.attention import CausalSelfAttention, LayerCache, Place, attention_of_one
+from ..layers.dropout import Dropout
 from ..layers.feed_forward import FeedForward
 from ..layers.positions import rotary_table, rotate, sinusoidal_table
 from .assemble import NeuralConfig, assemble, embedding_for
@@ -78,7 +79,7 @@ class Block(nn.Module):
         self.feed_forward = FeedForward(
             config.model_dim, config.feed_forward_dim or 4 * config.model_dim, config.activation
         )
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
 
     def forward(self, x: Tensor, turn: Tensor | None, cache: LayerCache | None) -> Tensor:
         x = x + self.dropout(self.attention(self.attention_norm(x), turn, cache))  # (2)
@@ -113,7 +114,7 @@ class GPTBody(nn.Module):
         self.config, self.context, self.output_dim = config, config.context, config.model_dim
         self.head_dim = config.model_dim // config.num_heads
         self.embedding = embedding_for(interface, config.model_dim, std=0.02)  # the first norm brings it to size
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.num_layers))
         self.norm = nn.LayerNorm(config.model_dim, bias=False)
         if config.positions == "learned":

@@ -21,9 +21,10 @@ from torch import Tensor, nn
 
 from ..data.batch import Tokens, Values
 from ..errors import ConfigError
+from ..layers.dropout import Dropout
 from ..layers.gru import GRUCell
 from ..layers.lstm import LSTMCell
-from ..layers.recurrent import Dropout, RecurrentStack
+from ..layers.recurrent import RecurrentStack
 from ..layers.rnn import RNNCell
 from .assemble import NeuralConfig, assemble, embedding_for
 from .contract import Interface, State

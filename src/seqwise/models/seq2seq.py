@@ -26,6 +26,7 @@ from torch import Tensor, nn
 
 from ..data.batch import Tokens
 from ..errors import ConfigError
+from ..layers.dropout import Dropout
 from ..layers.gru import GRUCell
 from ..layers.lstm import LSTMCell
 from ..layers.recurrent import RecurrentStack
@@ -70,7 +71,7 @@ class Seq2SeqBody(nn.Module):
         D, E = config.model_dim, config.embed_dim or config.model_dim
         self.config, self.output_dim = config, D
         self.source_embedding, self.embedding = embeddings_for(config, interface, E)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         cell, directions = CELLS[config.cell], 2 if config.bidirectional else 1
         self.encoder = RecurrentStack(
             lambda width: cell(width, D // directions),

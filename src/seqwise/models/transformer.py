@@ -25,6 +25,7 @@ from torch import Tensor, nn
 
 from ..data.batch import Tokens
 from ..errors import ConfigError
+from ..layers.dropout import Dropout
 from ..layers.feed_forward import FeedForward
 from ..layers.multi_head import CrossAttention, SelfAttention, closed_where
 from ..layers.positions import sinusoidal_table
@@ -66,7 +67,7 @@ class Sublayer(nn.Module):
 
     def __init__(self, model_dim: int, *, norm: str, dropout: float):
         super().__init__()
-        self.norm, self.is_pre, self.dropout = nn.LayerNorm(model_dim), norm == "pre", nn.Dropout(dropout)
+        self.norm, self.is_pre, self.dropout = nn.LayerNorm(model_dim), norm == "pre", Dropout(dropout)
 
     def forward(self, x: Tensor, layer: Callable[[Tensor], Tensor]) -> Tensor:
         return self.leave(x, layer(self.enter(x)))
@@ -119,7 +120,7 @@ class TransformerBody(nn.Module):
         D = config.model_dim
         self.config, self.output_dim = config, D
         self.source_embedding, self.embedding = embeddings_for(config, interface, D)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.encoder = nn.ModuleList(
             Block(config, cross=False) for _ in range(config.encoder_layers or config.num_layers)
         )

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from ..data.batch import Tokens, Values
+from ..layers.dropout import Dropout
 from .assemble import NeuralConfig, assemble, embedding_for
 from .contract import Interface, State
 
@@ -46,7 +47,7 @@ class WindowBody(nn.Module):
         self.embedding = embedding_for(interface, config.embed_dim, is_output=config.tied_embeddings)
         self.first = nn.Linear(config.window * config.embed_dim, config.model_dim)  # H, d
         self.more = nn.ModuleList(nn.Linear(config.model_dim, config.model_dim) for _ in range(config.num_layers - 1))
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.output_dim = config.model_dim + (config.window * config.embed_dim if config.direct_connections else 0)
 
     def fresh_state(self, batch_size: int) -> State:
