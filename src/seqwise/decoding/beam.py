@@ -14,7 +14,8 @@ Shapes: N prompts, W beam width, R = N * W rows, V vocabulary, T tokens so far, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -25,12 +26,30 @@ from .choices import adjusted, best_of, top_tokens
 from .settings import DecodingConfig, Hypothesis, length_norm
 
 
+@dataclass(frozen=True)
+class Candidates:
+    """One step of the search, for whoever watches: the best continuations of each prompt, best first, (N, C) each."""
+
+    parents: Tensor
+    """Which of the hypotheses that went on before, counted over all prompts."""
+    tokens: Tensor
+    totals: Tensor
+    """Log-probability, with penalties, of all tokens so far."""
+    ends: Tensor
+    """bool: complete with this token."""
+    goes_on: Tensor
+    """bool: one of the beam. What neither ends nor goes on is dropped."""
+
+
+Watch = Callable[[Candidates], None]
+
+
 def beam_search(
-    model: Continues, prompt: Batch, config: DecodingConfig, limits: Sequence[int]
+    model: Continues, prompt: Batch, config: DecodingConfig, limits: Sequence[int], watch: Watch | None = None
 ) -> list[list[Hypothesis]]:
     """The `num_results` best of each prompt; `limits` are the tokens to add to each at most."""
     log_probs, state = model.start(prompt)  # (N, V): one hypothesis each to begin with
-    beams = _Beams(len(prompt), config, limits, log_probs.device)
+    beams = _Beams(len(prompt), config, limits, log_probs.device, watch)
     while True:
         rows, sources = beams.advance(log_probs)
         if not len(sources):
@@ -42,8 +61,15 @@ def beam_search(
 class _Beams:
     """The hypotheses of the prompts that are not done yet."""
 
-    def __init__(self, num_prompts: int, config: DecodingConfig, limits: Sequence[int], device: torch.device):
-        self.config = config
+    def __init__(
+        self,
+        num_prompts: int,
+        config: DecodingConfig,
+        limits: Sequence[int],
+        device: torch.device,
+        watch: Watch | None = None,
+    ):
+        self.config, self.watch = config, watch
         self.finished: list[list[Hypothesis]] = [[] for _ in range(num_prompts)]
         self.prompts = torch.arange(num_prompts)  # which of them is still running, (N,)
         self.num_before = num_prompts
@@ -78,6 +104,9 @@ class _Beams:
 
         first = (~goes_on).to(torch.uint8).argsort(dim=1, stable=True)[:, :W]  # the W best that go on, in order
         is_kept = goes_on.gather(1, first)
+        if self.watch is not None:
+            going = torch.zeros_like(goes_on).scatter(1, first, is_kept)
+            self.watch(Candidates(rows, chosen, best, ends, going))
         kept = best.gather(1, first).masked_fill(~is_kept, float("-inf"))  # (N, W)
         length = self.tokens.shape[1] + 1
         is_done = (self.worst >= kept[:, 0].cpu() / self.norms) | ~is_kept[:, 0].cpu()  # (2), or nothing left

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from .notes import is_recorded, note
 from .positions import rotate
 
 
@@ -86,13 +87,13 @@ class CausalSelfAttention(nn.Module):
             query_key = rotate(query_key, turn)
         q, k = query_key.transpose(1, 3).unbind(dim=2)  # (B, H, 2, T, K) -> twice (B, H, T, K)
         if cache is None:
-            y = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+            y = attend(self, q, k, v, is_causal=True)
         elif cache.place.first == 0 and T > 1:  # nothing before: the new tokens see only each other
             cache.append(k, v)
-            y = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+            y = attend(self, q, k, v, is_causal=True)
         else:
             k, v = cache.append(k, v)
-            y = functional.scaled_dot_product_attention(q, k, v, attn_mask=cache.place.can_attend)
+            y = attend(self, q, k, v, mask=cache.place.can_attend)
         return self.to_output(y.transpose(1, 2).reshape(B, T, D))
 
 
@@ -107,8 +108,26 @@ def attention_of_one(q: Tensor, keys: Tensor, values: Tensor, used: int) -> Tens
     return torch.bmm(scores.softmax(dim=-1), values).view(B, H, K)
 
 
-def plain_attention(q: Tensor, k: Tensor, v: Tensor, can_attend: Tensor) -> tuple[Tensor, Tensor]:
-    """(2) and (3) before W_o, written out: (B, H, T, K) and the attention (B, H, T, S). Tests compare it."""
+def attend(
+    site: nn.Module, q: Tensor, k: Tensor, v: Tensor, *, mask: Tensor | None = None, is_causal: bool = False
+) -> Tensor:
+    """(2) and (3) before W_o by torch's kernel: (B, H, T, K). Under `record` written out, and the attention shown."""
+    if not is_recorded():
+        return functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=is_causal)
+    if is_causal:
+        mask = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool, device=q.device).tril()
+    y, attention = plain_attention(q, k, v, mask)
+    note(site, "attention", attention)
+    return y
+
+
+def plain_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+    """(2) and (3) before W_o, written out: (B, H, T, K) and the attention (B, H, T, S).
+
+    `mask` is False where a place is closed, or holds what is added to scores.
+    """
     scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5  # (B, H, T, S); near unit variance
-    attention = scores.masked_fill(~can_attend, float("-inf")).softmax(dim=-1)
+    if mask is not None:
+        scores = scores.masked_fill(~mask, float("-inf")) if mask.dtype == torch.bool else scores + mask
+    attention = scores.softmax(dim=-1)
     return attention @ v, attention

@@ -19,7 +19,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from .notes import note
 from .recurrent import CellWeights, State
+
+SHOWN = ("reset gate", "update gate", "candidate", "state")
 
 
 class GRUCell(nn.Module):
@@ -42,4 +45,7 @@ class GRUCell(nn.Module):
         else:
             u_n, b_n = hidden_weight[2 * self.model_dim :], self.weights.bias_hidden[2 * self.model_dim :]
             n = (n + (r * h) @ u_n.T + b_n).tanh()  # (3')
-        return (z * h + (1 - z) * n,)  # (4)
+        h = z * h + (1 - z) * n  # (4)
+        for what, value in zip(SHOWN, (r, z, n, h), strict=True):
+            note(self, what, value)
+        return (h,)

@@ -20,7 +20,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from .notes import note
 from .recurrent import CellWeights, State
+
+SHOWN = ("input gate", "forget gate", "output gate", "candidate", "memory", "state")
 
 
 def _projected_lstm(*arguments: Any) -> Any:
@@ -57,8 +60,11 @@ class LSTMCell(nn.Module):
         h, c = state
         from_input, from_hidden = self.weights(x, h, hidden_weight)  # (B, 4D) each
         i, f, g, o = (from_input + from_hidden).chunk(4, dim=-1)  # four times (B, D), in the order of torch's kernel
-        c = f.sigmoid() * c + i.sigmoid() * g.tanh()  # (1) (2) (3)
-        h = o.sigmoid() * self.memory_norm(c).tanh()  # (4)
+        i, f, o, g = i.sigmoid(), f.sigmoid(), o.sigmoid(), g.tanh()  # (1) (2)
+        c = f * c + i * g  # (3)
+        h = o * self.memory_norm(c).tanh()  # (4)
         if self.weights.projection is not None:
             h = h @ self.weights.projection.T  # (4')
+        for what, value in zip(SHOWN, (i, f, o, g, c, h), strict=True):
+            note(self, what, value)
         return h, c

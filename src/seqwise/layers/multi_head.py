@@ -16,6 +16,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
+from .attention import attend
+
 
 def closed_where(is_padding: Tensor) -> Tensor:
     """A mask to add to scores, 0 or -inf: (N, S) bool -> (N, 1, 1, S)."""
@@ -33,7 +35,7 @@ class SelfAttention(nn.Module):
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Every place of x (B, S, D) sees every other that `mask` (B, 1, 1, S) leaves open."""
         q, k, v = self._project(x)
-        return self._joined(scaled_dot_product_attention(q, k, v, attn_mask=mask))
+        return self._joined(attend(self, q, k, v, mask=mask))
 
     def forward_causal(self, x: Tensor, before: Tensor) -> tuple[Tensor, Tensor]:
         """x (B, T, D) after what `before` (B, 2, H, P, K) keeps of earlier steps; with what is kept from now on."""
@@ -44,10 +46,10 @@ class SelfAttention(nn.Module):
             kept = torch.cat([before, kept], dim=3)
             k, v = kept.unbind(dim=1)
         if P == 0:
-            y = scaled_dot_product_attention(q, k, v, is_causal=True)
+            y = attend(self, q, k, v, is_causal=True)
         else:
             can_attend = torch.ones(T, P + T, dtype=torch.bool, device=x.device).tril(P)
-            y = scaled_dot_product_attention(q, k, v, attn_mask=can_attend)
+            y = attend(self, q, k, v, mask=can_attend)
         return self._joined(y), kept
 
     def step(self, x: Tensor, before: Tensor) -> tuple[Tensor, Tensor]:
@@ -83,7 +85,7 @@ class CrossAttention(nn.Module):
 
     def forward(self, x: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
         """x (N * W, T, D), or (N * W, D) where T is one; keys and values (N, H, S, K); mask (N, 1, 1, S)."""
-        y = scaled_dot_product_attention(self._queries(x, len(keys)), keys, values, attn_mask=mask)
+        y = attend(self, self._queries(x, len(keys)), keys, values, mask=mask)
         return self.to_output(y.transpose(1, 2).reshape(x.shape))
 
     def attention(self, x: Tensor, keys: Tensor, mask: Tensor | None) -> Tensor:

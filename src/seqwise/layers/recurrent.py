@@ -23,9 +23,14 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from .dropout import Dropout, dropped_out
+from .notes import is_recorded, noted
 
 State = tuple[Tensor, ...]
 """What a cell remembers: h, or h and c, (B, D) each; (B, L, D) for a stack."""
+
+
+HANDED_ON = (("h handed on", "c handed on"), ("h handed back", "c handed back"))
+"""How the state after each step is shown, by direction; what is read from behind is shown in the order of reading."""
 
 
 class Cell(Protocol):
@@ -96,7 +101,7 @@ class RecurrentLayer(nn.Module):
     def forward(self, x: Tensor, state: State, lengths: Tensor | None = None) -> tuple[Tensor, State]:
         """x (B, T, E) -> outputs (B, T, directions * D) and the state after each row's last step."""
         hidden_weights = [self._dropped(cell.weights.hidden) for cell in self._cells]
-        if self._first.kernel is None:
+        if self._first.kernel is None or is_recorded():
             return self.forward_by_steps(x, state, lengths, hidden_weights)
         flat = [w for cell, u in zip(self._cells, hidden_weights, strict=True) for w in cell.weights.flat(u)]
         before = tuple(s.transpose(0, 1).contiguous() for s in state)  # (B, directions, D) -> (directions, B, D)
@@ -133,7 +138,7 @@ class RecurrentLayer(nn.Module):
                 if lengths is not None:  # behind the end of a row nothing changes
                     is_step = (t < lengths.to(x.device)).unsqueeze(1)
                     after = tuple(torch.where(is_step, new, old) for new, old in zip(after, now, strict=True))
-                now = after
+                now = tuple(noted(self, what, part) for what, part in zip(HANDED_ON[direction], after, strict=False))
                 found[t] = now[0]
             outputs.append(torch.stack(found, dim=1))  # (B, T, D)
             states.append(now)

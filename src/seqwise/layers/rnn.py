@@ -15,6 +15,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from .notes import note
 from .recurrent import CellWeights, State
 
 
@@ -44,4 +45,6 @@ class RNNCell(nn.Module):
         """One step: x (B, E), h (B, D) -> h (B, D)."""
         (h,) = state
         from_input, from_hidden = self.weights(x, h, hidden_weight)  # (B, D) each
-        return (self.activation(from_input + from_hidden),)  # (1)
+        h = self.activation(from_input + from_hidden)  # (1)
+        note(self, "state", h)
+        return (h,)

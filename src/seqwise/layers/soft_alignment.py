@@ -15,6 +15,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from .notes import note
+
 
 class SoftAlignment(nn.Module):
     def __init__(self, model_dim: int, kind: str):
@@ -41,5 +43,6 @@ class SoftAlignment(nn.Module):
             scores = query @ keys.mT  # (1) (2): (N, W * T, S)
         scores = scores.masked_fill(~is_source.unsqueeze(1), float("-inf"))
         attention = scores.softmax(dim=-1)  # (4)
+        note(self, "attention", attention.view(R, 1, T, S))
         context = (attention @ memory).view(R, T, D)  # (5)
         return self.combine(torch.cat([context, hidden], dim=-1)).tanh(), attention.view(R, T, S)  # (6)

@@ -23,6 +23,7 @@ from torch.nn.functional import gelu
 from ..data.batch import Tokens, Values
 from ..errors import ConfigError
 from ..layers.dropout import Dropout
+from ..layers.notes import is_recorded, noted
 from .assemble import NeuralConfig, assemble, embedding_for
 from .contract import Interface, State
 
@@ -71,7 +72,7 @@ class DelayLayer(nn.Module):
     def finish(self, x: Tensor, taps: Tensor) -> Tensor:
         """x and its k delays side by side, (..., k*D), oldest first -> (..., D)."""
         y = self.delays(taps)  # (1)
-        return x + self.dropout(self.mix(gelu(self.norm(y))))  # (2)
+        return noted(self, "stream", x + self.dropout(self.mix(gelu(self.norm(y)))))  # (2)
 
 
 class ConvBody(nn.Module):
@@ -99,7 +100,7 @@ class ConvBody(nn.Module):
     def encode(self, field: Tokens | Values, state: State | None = None) -> tuple[Tensor, State]:
         state = state or self.fresh_state(field.shape[0])
         x = self.dropout(self.embedding(field))  # (B, T, D)
-        if field.shape[1] == 1 and field.is_step is None and not torch.is_grad_enabled():
+        if field.shape[1] == 1 and field.is_step is None and not torch.is_grad_enabled() and not is_recorded():
             return self._encode_one(x[:, 0], state)
         place, after = state.own["place"], {}  # (B,) steps read so far
         for number, layer in enumerate(cast(list[DelayLayer], self.layers)):

@@ -28,6 +28,7 @@ from ..errors import ConfigError
 from ..layers.attention import CausalSelfAttention, LayerCache, Place, attention_of_one
 from ..layers.dropout import Dropout
 from ..layers.feed_forward import FeedForward
+from ..layers.notes import is_recorded, noted
 from ..layers.positions import rotary_table, rotate, sinusoidal_table
 from .assemble import NeuralConfig, assemble, embedding_for
 from .contract import Interface, State, kept_of
@@ -83,7 +84,7 @@ class Block(nn.Module):
 
     def forward(self, x: Tensor, turn: Tensor | None, cache: LayerCache | None) -> Tensor:
         x = x + self.dropout(self.attention(self.attention_norm(x), turn, cache))  # (2)
-        return x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))  # (3)
+        return noted(self, "stream", x + self.dropout(self.feed_forward(self.feed_forward_norm(x))))  # (3)
 
     def step(self, x: Tensor, keys: Tensor, values: Tensor, place: int, turn: Tensor | None) -> Tensor:
         """`forward` with fewer calls, for one token per row, x (B, D), at one place of all caches (B, H, C, K)."""
@@ -158,7 +159,8 @@ class GPTBody(nn.Module):
         """The same from embeddings, (B, T, D). `lengths` (B,) where rows are padded."""
         T = inputs.shape[1]
         place = None if state is None else self._make_room(state, T)
-        if state is not None and place is not None and T == 1 and place.first is not None and not self.training:
+        can_hurry = T == 1 and not self.training and not is_recorded()
+        if state is not None and place is not None and place.first is not None and can_hurry:
             return self._encode_one(inputs[:, 0], state, place.first), state
         x, turn = inputs, None
         if self.config.positions == "rotary":

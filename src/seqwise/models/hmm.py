@@ -50,6 +50,7 @@ from ..layers.hidden_chain import (
     walk,
     weighted_squares,
 )
+from ..layers.notes import is_recorded, note
 from .contract import Interface, Prediction, State
 
 Observed = np.ndarray | tuple[np.ndarray, np.ndarray | None]
@@ -242,6 +243,7 @@ class HMM:
         alpha = belief * torch.from_numpy(self.emission)[:, tokens.cpu()].T  # (B, Z)  (7)
         evidence = alpha.sum(dim=1, keepdim=True)
         alpha = torch.where(evidence > NEGLIGIBLE**2, alpha / evidence, belief)  # (2)
+        note(self, "belief", alpha)
         state = State({"belief": alpha @ torch.from_numpy(self.transition)})  # (1)
         return self._next(state), state
 
@@ -249,10 +251,24 @@ class HMM:
         """log p of each target (B, T) after the inputs up to it, and the belief after each row's last input."""
         seen, wanted = self._likelihoods_of_field(inputs), self._likelihoods_of_field(targets)
         belief = (state or self.fresh_state(inputs.shape[0])).own["belief"].cpu().numpy().copy()  # (B, Z)
+        if is_recorded():
+            self._show_beliefs(*seen, belief)
         log_probs = score_batch(
             belief, inputs.lengths.cpu().numpy(), *seen, *wanted, self.reads_numbers, self._incoming
         )
         return torch.from_numpy(log_probs), State({"belief": torch.from_numpy(belief)})
+
+    def _show_beliefs(self, rows: np.ndarray, table: np.ndarray, belief: np.ndarray) -> None:
+        """What is thought of the hidden state once each step (B, T) is read."""
+        for t in range(rows.shape[1]):
+            likelihood = table[rows[:, t]]  # (B, Z)
+            if self.reads_numbers:  # in logs
+                likelihood = np.exp(likelihood - likelihood.max(axis=1, keepdims=True))
+            alpha = belief * likelihood
+            evidence = alpha.sum(axis=1, keepdims=True)
+            alpha = np.where(evidence > 0, alpha / np.where(evidence > 0, evidence, 1.0), belief)  # (2)
+            note(self, "belief", torch.from_numpy(alpha))
+            belief = alpha @ self.transition  # (1)
 
     @property
     def _field(self) -> str:

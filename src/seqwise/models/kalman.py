@@ -50,6 +50,7 @@ from torch.distributions import MultivariateNormal
 from ..data.batch import Batch, Values
 from ..errors import CheckpointError, ConfigError, DataError
 from ..layers.linear_gaussian import filter_batch, filter_covariances, filter_means, smooth
+from ..layers.notes import is_recorded, note
 from ..layers.series_structure import bridge_gaps, find_parts, predictive_states, regression
 from .contract import Interface, State
 
@@ -349,10 +350,21 @@ class Kalman:
         else:
             wanted, asked = self._arrays_of(targets)
         lengths = inputs.lengths.cpu().numpy()
+        if is_recorded():
+            self._show_beliefs(values, seen, mean, covariance)
         log_densities = filter_batch(*self._arrays[:5], values, seen, wanted, asked, lengths, mean, covariance)
         return torch.from_numpy(log_densities), State(
             {"mean": torch.from_numpy(mean), "covariance": torch.from_numpy(covariance)}
         )
+
+    def _show_beliefs(self, values: np.ndarray, seen: np.ndarray, mean: np.ndarray, covariance: np.ndarray) -> None:
+        """What is expected of the hidden point once each step is read: its mean, and how far off that may be."""
+        mean, covariance, one = mean.copy(), covariance.copy(), np.ones(len(mean), dtype=np.int64)
+        for t in range(values.shape[1]):
+            row, there = (np.ascontiguousarray(array[:, t : t + 1]) for array in (values, seen))
+            filter_batch(*self._arrays[:5], row, there, row, np.zeros_like(there), one, mean, covariance)
+            note(self, "mean", torch.from_numpy(mean.copy()))
+            note(self, "spread", torch.from_numpy(np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))))
 
     def _arrays_of(self, field: Values) -> tuple[np.ndarray, np.ndarray]:
         """Values and what is observed of them, (B, T, C) each; padding is not observed."""

@@ -64,6 +64,7 @@ from torch import Tensor
 
 from ..data.batch import Batch, Tokens
 from ..errors import CheckpointError, ConfigError, DataError
+from ..layers.notes import note
 from .contract import Interface, State
 
 NOTHING = -1  # in a context: no token there; as a gram: the empty one, or none
@@ -305,12 +306,17 @@ class Ngram:
         """log p of targets (B, T) that stand one after the other behind given (B, n); long texts by several threads."""
         num_parts = max(1, min(torch.get_num_threads(), targets.shape[1] // PART))
         if num_parts == 1:
-            return torch.from_numpy(self._read(given, targets)[0])
+            return self._shown(*self._read(given, targets)[:2])
         parts = targets.tensor_split(num_parts, dim=1)
         befores = [given, *(part[:, -self.config.order :] for part in parts[:-1])]
         with ThreadPoolExecutor(num_parts) as pool:  # the compiled loop lets other threads run
-            found = pool.map(self._read, befores, parts)
-            return torch.from_numpy(np.concatenate([log_probs for log_probs, _ in found], axis=1))
+            found = list(pool.map(self._read, befores, parts))
+        log_probs, depths = (np.concatenate([part[number] for part in found], axis=1) for number in range(2))
+        return self._shown(log_probs, depths)
+
+    def _shown(self, log_probs: np.ndarray, depths: np.ndarray) -> Tensor:
+        note(self, "tokens used", torch.from_numpy(depths).unsqueeze(-1))
+        return torch.from_numpy(log_probs)
 
     def start(self, prompt: Batch) -> tuple[Tensor, State]:
         state = self._state_after(self.fresh_state(len(prompt)).own["context"], prompt.inputs["tokens"])
@@ -324,12 +330,13 @@ class Ngram:
     def _next(self, state: State) -> Tensor:
         """log p of every token, (B, V)."""
         context = state.own["context"]
-        _, contexts = self._read(context, context[:, :0])
+        _, _, contexts = self._read(context, context[:, :0])
         words, first, values, _ = self._arrays
         return torch.from_numpy(_distributions(contexts, self.vocab_size, words, first, values))
 
-    def _read(self, given: Tensor, targets: Tensor) -> tuple[np.ndarray, np.ndarray]:
-        """log p of targets (B, T) behind given (B, ...), and the contexts in the end (B, levels - 1)."""
+    def _read(self, given: Tensor, targets: Tensor) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """log p of targets (B, T) behind given (B, ...), how many tokens of context each was found with (B, T), and
+        the contexts in the end (B, levels - 1)."""
         resets = NOTHING if self.config.across_lines else self.boundary  # the token behind which no context reaches
         tokens = given.contiguous().numpy(), targets.contiguous().numpy()
         return _read(*tokens, len(self.levels) - 1, resets, *self._arrays)
@@ -524,11 +531,12 @@ def _fill_index(index, words, first):
 def _read(given, targets, num_contexts, resets, words, first, values, index):
     """Read given (B, ...), where NOTHING may stand, and then targets (B, T).
 
-    Returns log p of the targets by (1), and in the end the grams that are the last 1, 2, ... tokens: (B, num_contexts).
+    Returns log p of the targets by (1), how long the context was that each was seen after, both (B, T), and in the end
+    the grams that are the last 1, 2, ... tokens, (B, num_contexts).
     """
     num_rows, num_given = given.shape
     mask, shift = np.uint64(len(index) - 1), np.uint64(64 - int(np.log2(len(index)) + 0.5))
-    log_probs = np.empty(targets.shape)
+    log_probs, depths = np.empty(targets.shape), np.empty(targets.shape, dtype=np.uint8)
     result = np.full((num_rows, num_contexts), NOTHING)
     contexts = np.empty(num_contexts + 1, dtype=np.uint32)  # unsigned: an index that needs no check of its sign
     for row in range(num_rows):
@@ -572,9 +580,10 @@ def _read(given, targets, num_contexts, resets, words, first, values, index):
                 contexts[0], num_known = word, min(1, num_contexts)
             if place >= 0:
                 log_probs[row, place] = log_prob
+                depths[row, place] = num_found - 1
         for i in range(num_known):
             result[row, i] = contexts[i] if contexts[i] != NO_GRAM else NOTHING
-    return log_probs, result
+    return log_probs, depths, result
 
 
 @njit(cache=True)

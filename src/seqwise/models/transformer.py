@@ -28,6 +28,7 @@ from ..errors import ConfigError
 from ..layers.dropout import Dropout
 from ..layers.feed_forward import FeedForward
 from ..layers.multi_head import CrossAttention, SelfAttention, closed_where
+from ..layers.notes import is_recorded, noted
 from ..layers.positions import sinusoidal_table
 from .contract import Interface, State
 from .encoder_decoder import PairConfig, PairModel, embeddings_for
@@ -98,7 +99,7 @@ class Block(nn.Module):
 
     def encode(self, x: Tensor, mask: Tensor | None) -> Tensor:
         x = self.attention_sublayer(x, lambda x: self.attention(x, mask))  # (2)
-        return self.feed_forward_sublayer(x, self.feed_forward)
+        return noted(self, "stream", self.feed_forward_sublayer(x, self.feed_forward))
 
     def decode(
         self, x: Tensor, before: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None
@@ -108,7 +109,7 @@ class Block(nn.Module):
         y, kept = attend(self.attention_sublayer.enter(x), before)  # (3)
         x = self.attention_sublayer.leave(x, y)
         x = self.cross_sublayer(x, lambda x: self.cross(x, keys, values, mask))
-        return self.feed_forward_sublayer(x, self.feed_forward), kept
+        return noted(self, "stream", self.feed_forward_sublayer(x, self.feed_forward)), kept
 
 
 class TransformerBody(nn.Module):
@@ -154,7 +155,7 @@ class TransformerBody(nn.Module):
 
     def decode(self, tokens: Tokens, state: State) -> tuple[Tensor, State]:
         x = self._embed(self.embedding, tokens, state.own["kept.0"].shape[3], "target")  # (R, T, D)
-        is_step, own = x.shape[1] == 1, {}
+        is_step, own = x.shape[1] == 1 and not is_recorded(), {}
         x = x[:, 0] if is_step else x
         for layer, block in enumerate(self.decoder):
             keys, values = state.memory[f"keys.{layer}"], state.memory[f"values.{layer}"]

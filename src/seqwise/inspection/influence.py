@@ -1,0 +1,84 @@
+"""Memory, measured: how far back a change of one token moves the prediction, and what a longer past is worth.
+
+    influence(d) = mean over s of KL( p(. | tokens up to s+d-1)  ||  the same with token s replaced )       nats  (1)
+
+d = 1 is the last token read. An n-gram of order n is moved up to d = n - 1 and not beyond; nothing else here has such
+a wall. Any model that can `start` and `step` can be asked.
+
+Shapes: R rows (the text and its changed copies), T tokens, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..data.batch import Batch, Tokens
+from ..models.contract import device_of, evaluating
+
+FAINT = 0.01  # of the influence of the last token: what is below counts as forgotten
+
+
+@dataclass(frozen=True)
+class Influence:
+    by_distance: list[float]
+    """(1) for d = 1, 2, 3, ..., nats."""
+    low: list[float]
+    high: list[float]
+    """The middle half of the places that were changed."""
+
+    def reach(self) -> int:
+        """The furthest distance that still moves the prediction by a hundredth of what the last token does."""
+        least = FAINT * self.by_distance[0]
+        return max((d for d, value in enumerate(self.by_distance, start=1) if value > least), default=0)
+
+
+@torch.inference_mode()
+def influence_by_distance(
+    model: Any, ids: Tensor, *, most_distance: int, most_changes: int = 48, seed: int = 0
+) -> Influence:
+    """`ids` (T,): what is read. Each changed copy has one token replaced by another one of the text."""
+    T = len(ids)
+    random = np.random.default_rng(seed)
+    places = np.sort(random.permutation(max(1, T - 1))[:most_changes])
+    rows = ids.repeat(1 + len(places), 1)  # the first stays as it is
+    for row, place in enumerate(places.tolist(), start=1):
+        others = ids[ids != ids[place]]
+        if len(others):
+            rows[row, place] = others[int(random.integers(len(others)))]
+    moved = _moved(model, rows)  # (R - 1, T)
+    by_distance: list[np.ndarray] = []
+    for d in range(1, min(most_distance, T) + 1):
+        at = [moved[row, place + d - 1] for row, place in enumerate(places.tolist()) if place + d <= T]
+        if not at:
+            break
+        by_distance.append(np.array(at))
+    return Influence(
+        [float(at.mean()) for at in by_distance],
+        [float(np.quantile(at, 0.25)) for at in by_distance],
+        [float(np.quantile(at, 0.75)) for at in by_distance],
+    )
+
+
+def _moved(model: Any, rows: Tensor) -> np.ndarray:
+    """KL from the first row's prediction to each other's after every token: (R - 1, T)."""
+    device, found = device_of(model), []
+    with evaluating(model):
+        log_probs, state = model.start(Batch({"tokens": Tokens(rows[:, :1].to(device))}, {}))
+        for t in range(rows.shape[1]):
+            found.append(_divergence(log_probs))
+            if t + 1 < rows.shape[1]:
+                log_probs, state = model.step(rows[:, t + 1].to(device), state)
+    return torch.stack(found, dim=1).cpu().numpy()
+
+
+def _divergence(log_probs: Tensor) -> Tensor:
+    """KL(first row || each other row), (R, V) -> (R - 1,), nats."""
+    log_probs = log_probs.double()
+    p, log_p = log_probs[:1].exp(), log_probs[:1]
+    gap = (p * (log_p - log_probs[1:])).masked_fill(p == 0, 0.0)
+    return gap.sum(dim=1).clamp(min=0.0)

@@ -1,0 +1,57 @@
+"""How a model of attention knows where a token stands: its position vectors, and how alike they are by distance.
+
+    similarity(d) = mean over t of cosine(p_t, p_{t+d})                                          (1)
+
+Rotary positions are no vectors: queries and keys are turned by an angle for each place, and a product depends on the
+distance alone. What is shown of them is the product of a vector of ones with itself, d places apart   (2)
+
+Shapes: C places, D width.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from ..layers.positions import sinusoidal_table
+
+MOST_PLACES = 256
+
+
+@dataclass(frozen=True)
+class Positions:
+    kind: str
+    """learned, sinusoidal or rotary."""
+    vectors: np.ndarray
+    """(C, D); for rotary the cosines of the angles, (C, K/2)."""
+    by_distance: list[float]
+    """(1) or (2) for d = 0, 1, 2, ..."""
+
+
+def positions_of(model: Any) -> Positions | None:
+    """None where order is known by other means: a state, a window, counts."""
+    body = getattr(model, "body", None)
+    kind = getattr(getattr(body, "config", None), "positions", None)
+    if kind is None or not isinstance(body, nn.Module):
+        return None
+    if kind == "rotary":
+        cosines = body.turns[:MOST_PLACES].real.double().cpu().numpy()  # type: ignore[index,union-attr]  # (C, K/2)
+        return Positions("rotary", cosines, cosines.mean(axis=1).tolist())  # (2)
+    if kind == "sinusoidal":
+        width = int(body.output_dim)  # type: ignore[arg-type]
+        vectors = sinusoidal_table(MOST_PLACES, width).double().numpy()
+    else:
+        table = body.target_positions.weight if hasattr(body, "target_positions") else body.position_table
+        vectors = table.detach()[:MOST_PLACES].cpu().double().numpy()  # type: ignore[union-attr]
+    return Positions(kind, vectors, similarity_by_distance(vectors))
+
+
+def similarity_by_distance(vectors: np.ndarray) -> list[float]:
+    """(1)"""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    directions = vectors / np.where(lengths > 0, lengths, 1.0)
+    cosines = directions @ directions.T
+    return [float(np.diagonal(cosines, offset=d).mean()) for d in range(len(vectors))]

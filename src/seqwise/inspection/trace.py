@@ -1,0 +1,101 @@
+"""What happened inside a model while it read or wrote: the one source of all views.
+
+    with record(model) as trace:
+        model.score(batch)
+    trace["body.blocks.0.attention", "attention"]     # (B, H, T, S)
+    trace.all("forget gate")                          # [(site, (B, T, D)), ...], from the first layer to the last
+
+Layers and count models note what is worth seeing (layers/notes.py). Recording changes no result; models take their
+plain path meanwhile, so it is slower. Gradients flow through what is noted where they are enabled.
+
+Shapes: B batch, T steps, S steps seen, D width, H heads.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import pad
+
+from ..layers.notes import listening
+
+Key = tuple[str, str]
+
+
+class Trace:
+    """What was noted, by site and by what it is; notes of one site follow one another in time."""
+
+    def __init__(self, model: Any):
+        self._names = {id(model): ""}
+        if isinstance(model, nn.Module):
+            self._names = {id(module): name for name, module in model.named_modules()}
+        self._calls: dict[Key, list[Tensor]] = {}
+
+    def add(self, site: object, what: str, value: Tensor) -> None:
+        name = self._names.get(id(site))
+        if name is not None:  # another model may run meanwhile
+            self._calls.setdefault((name, what), []).append(value)
+
+    def __getitem__(self, key: Key) -> Tensor:
+        """All notes of a site joined along time: (B, T, D), or (B, H, T, S) for attention."""
+        return _joined(self._calls[key])
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self._calls
+
+    def __len__(self) -> int:
+        return len(self._calls)
+
+    def keys(self) -> list[Key]:
+        return list(self._calls)
+
+    def calls(self, key: Key) -> list[Tensor]:
+        """The tensors themselves, as they were noted: what gradients are asked of."""
+        return self._calls[key]
+
+    def all(self, what: str) -> list[tuple[str, Tensor]]:
+        """By site, in the order in which they were first noted."""
+        return [(site, self[site, what]) for site, name in self._calls if name == what]
+
+    def table(self) -> list[dict[str, Any]]:
+        """One row a note: where, what, its shape, and what its values are like."""
+        rows = []
+        for site, what in self._calls:
+            value = self[site, what].detach().double()
+            spread = float(value.std()) if value.numel() > 1 else 0.0
+            row = {"site": site, "what": what, "shape": tuple(value.shape), "mean": float(value.mean())}
+            rows.append({**row, "sd": spread, "low": float(value.min()), "high": float(value.max())})
+        return rows
+
+    def arrays(self) -> dict[str, Any]:
+        """For notebooks: 'site: what' -> numpy array."""
+        return {f"{site}: {what}".lstrip(": "): self[site, what].detach().cpu().numpy() for site, what in self._calls}
+
+
+@contextmanager
+def record(model: Any) -> Iterator[Trace]:
+    """What `model` notes in this thread until the block ends."""
+    trace, thread = Trace(model), threading.get_ident()
+
+    def listen(site: object, what: str, value: Tensor) -> None:
+        if threading.get_ident() == thread:
+            trace.add(site, what, value)
+
+    with listening(listen):
+        yield trace
+
+
+def _joined(calls: list[Tensor]) -> Tensor:
+    if calls[0].dim() == 2:  # a step each
+        return torch.stack(calls, dim=1)
+    if len(calls) == 1:
+        return calls[0]
+    if calls[0].dim() == 3:
+        return torch.cat(calls, dim=1)
+    widest = max(call.shape[-1] for call in calls)  # attention: later steps see more
+    return torch.cat([pad(call, (0, widest - call.shape[-1])) for call in calls], dim=2)
