@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ from .training.session import prepare, resume
 
 if TYPE_CHECKING:
     from .comparison.results import Comparison
+    from .inspection.inspect import Inspection
 
 
 class TrainedRun:
@@ -122,6 +124,19 @@ class TrainedRun:
         if part not in opened.parts:
             raise DataError(f"{opened.name} has no {part} part; it has {', '.join(opened.parts)}.")
         return opened, part
+
+    def unseen_text(self, num_chars: int) -> str:
+        """The beginning of the run's own test or valid part; pairs: its first source."""
+        opened, part = self._open(None, None)
+        if self.run.config.task == "pairs":
+            return str(opened.parts[part][0][0])
+        return "".join(islice(opened.parts[part].blocks(), 8))[:num_chars]
+
+    def inspect(self, text: str, *, target: str | None = None, **options: Any) -> Inspection:
+        """What goes on inside the model while it reads a text; options as in `InspectOptions`."""
+        from .inspection.inspect import InspectOptions, inspect_run
+
+        return inspect_run(self, text, target=target, options=InspectOptions(**options))
 
     def about_prompt(self, prompt: str) -> Iterator[str]:
         """What a user should know about a prompt: characters never seen, more tokens than the model can see."""

@@ -299,6 +299,40 @@ def generate(
 
 
 @app.command()
+def inspect(
+    runs: Annotated[list[str], typer.Argument(help="A run folder, or two to see side by side.")],
+    text: Annotated[
+        str | None,
+        typer.Option(help="What the model reads; - for standard input.", show_default="unseen text of the run"),
+    ] = None,
+    target: Annotated[str | None, typer.Option(help="Pairs: the target.", show_default="the model's own")] = None,
+    out: Annotated[Path, typer.Option(help="The page to write.")] = Path("inspect.html"),
+    most_tokens: Annotated[int, typer.Option(help="How much of the text is shown.")] = 500,
+    beam_width: Annotated[int, typer.Option(help="Hypotheses of the search that is drawn.")] = 4,
+    search_tokens: Annotated[int, typer.Option(help="How far the search goes on behind a text.")] = 12,
+    most_lags: Annotated[int, typer.Option(help="How far back gradients and influence are followed.")] = 100,
+    pairs: Annotated[str | None, typer.Option(help="Minimal pairs: beginning TAB good TAB bad.")] = None,
+    analogy: Annotated[list[str] | None, typer.Option(help='Three words: "man king woman".')] = None,
+    seed: Annotated[int, typer.Option(help="Of the tokens that are replaced.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Look inside a model: surprise, gates, attention, gradients, memory, search, embeddings, in one page."""
+    from ..inspection.inspect import InspectOptions
+    from .inspecting import inspect_runs
+
+    options = InspectOptions(
+        most_tokens=most_tokens,
+        beam_width=beam_width,
+        search_tokens=search_tokens,
+        most_lags=most_lags,
+        pairs=pairs,
+        analogies=tuple(analogy or ()),
+        seed=seed,
+    )
+    inspect_runs(runs, text, target=target, out=out, options=options, as_json=as_json)
+
+
+@app.command()
 def predict(
     run: Annotated[str, typer.Argument(help="A run folder.")],
     data: Annotated[str | None, typer.Argument(help="A file or data set.", show_default="the run's own")] = None,

@@ -63,7 +63,7 @@ def gradient_flow(model: nn.Module, batch: Batch, *, steps: Sequence[int], most_
     with torch.enable_grad(), record(model) as trace:
         log_probs, _ = model.score(batch)  # type: ignore[operator]
         places: dict[tuple[str, str], list[str]] = {}
-        for site, noted in trace.keys():
+        for site, noted in trace:
             if noted in SHOWN:
                 places.setdefault((site, SHOWN[noted]), []).append(noted)
         return [
@@ -166,3 +166,14 @@ def _gradient(model: nn.Module, batch: Batch, chunk: int) -> Tensor:
                     sum_ += grad
             state = after.detach()
     return torch.cat([grad.flatten() for grad in total]).double()
+
+
+def source_gradients(model: nn.Module, batch: Batch) -> Tensor:
+    """Pairs: how much of the error at each target token reaches the embedding of each source token, (T, S)."""
+    S, T = batch.inputs["source"].shape[1], batch.targets["tokens"].shape[1]
+    with torch.enable_grad(), record(model) as trace:
+        log_probs, _ = model.score(batch)  # type: ignore[operator]
+        source = next(call for site, what in trace for call in trace.calls((site, what)) if what == "embedding")
+        assert source.shape[1] == S  # the source is embedded first
+        rows = [torch.autograd.grad(-log_probs[0, t], source, retain_graph=True)[0][0].norm(dim=-1) for t in range(T)]
+    return torch.stack(rows).detach()

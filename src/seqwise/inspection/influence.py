@@ -10,6 +10,7 @@ Shapes: R rows (the text and its changed copies), T tokens, V vocabulary.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,3 +83,16 @@ def _divergence(log_probs: Tensor) -> Tensor:
     p, log_p = log_probs[:1].exp(), log_probs[:1]
     gap = (p * (log_p - log_probs[1:])).masked_fill(p == 0, 0.0)
     return gap.sum(dim=1).clamp(min=0.0)
+
+
+@torch.inference_mode()
+def loss_by_position(model: Any, ids: np.ndarray, boundary: int, *, window: int, most_rows: int = 64) -> list[float]:
+    """Bits a token by how many stand before it, over stretches of a text that are each read from an empty state."""
+    window = min(window, len(ids))
+    num_rows = min(most_rows, len(ids) // window)
+    rows = torch.from_numpy(ids[: num_rows * window].reshape(num_rows, window))
+    inputs = torch.cat([torch.full((num_rows, 1), boundary), rows[:, :-1]], dim=1)
+    batch = Batch({"tokens": Tokens(inputs)}, {"tokens": Tokens(rows)}).to(device_of(model))
+    with evaluating(model):
+        log_probs, _ = model.score(batch)
+    return (-log_probs.double().mean(dim=0) / math.log(2)).tolist()

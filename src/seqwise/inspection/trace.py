@@ -51,8 +51,8 @@ class Trace:
     def __len__(self) -> int:
         return len(self._calls)
 
-    def keys(self) -> list[Key]:
-        return list(self._calls)
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self._calls)
 
     def calls(self, key: Key) -> list[Tensor]:
         """The tensors themselves, as they were noted: what gradients are asked of."""

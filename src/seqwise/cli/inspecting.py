@@ -1,0 +1,54 @@
+"""seqwise inspect: a text, a model or two, and a page to look at."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from ..api import TrainedRun
+from ..config import to_json
+from ..errors import ConfigError, DataError
+from ..inspection.as_json import inspection_as_json
+from ..inspection.inspect import Inspection, InspectOptions, inspect_run
+from ..inspection.page import write_inspection
+from . import note, say
+
+
+def inspect_runs(
+    paths: list[str], text: str | None, *, target: str | None, out: Path, options: InspectOptions, as_json: bool
+) -> None:
+    if len(paths) > 2:
+        raise ConfigError(f"{len(paths)} runs do not fit side by side; look at one or two.")
+    runs = [TrainedRun(path) for path in paths]
+    tasks = {run.run.config.task for run in runs}
+    if len(tasks) > 1:
+        raise ConfigError(
+            f"{' and '.join(paths)} read different things ({', '.join(sorted(tasks))}): no text fits both."
+        )
+    text = _wanted(text, runs[0])
+    found: list[Inspection] = []
+    for run in runs:
+        note(f"looking into {run.path}")
+        one = inspect_run(run, text, target=target, options=options)
+        found.append(one)
+        for line in one.reading.notes:
+            note(f"note: {line}")
+    if as_json:
+        say(to_json([inspection_as_json(one) for one in found]))
+        return
+    page = write_inspection(found)
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise DataError(f"{out} cannot be written: {error.strerror or error}.") from None
+    say(f"{out}: {len(page.encode()) / 1e6:.1f} MB, open it in a browser")
+
+
+def _wanted(text: str | None, run: TrainedRun) -> str:
+    """What was given, - for standard input, or the beginning of the run's own unseen part."""
+    if text == "-":
+        return sys.stdin.buffer.read().decode("utf-8", errors="replace")
+    if text is not None:
+        return text
+    return run.unseen_text(1000)

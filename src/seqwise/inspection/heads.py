@@ -1,0 +1,71 @@
+"""What attention looks at: the maps of every layer and head, and in a few numbers what each head does.
+
+    on itself, on the one before, on the first: the mean share of attention that goes there      (1)
+    distance: the mean number of steps it looks back                                             (2)
+    spread: exp of the mean entropy, as if it looked evenly at so many places                    (3)
+
+Shapes: H heads, T steps, S steps seen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .trace import Trace
+
+SELF, CAUSAL, CROSS = "self", "causal", "cross"
+
+
+@dataclass(frozen=True)
+class Head:
+    on_itself: float
+    on_the_one_before: float
+    on_the_first: float
+    distance: float
+    spread: float
+
+
+@dataclass(frozen=True)
+class AttentionMap:
+    """One layer's attention in one pass."""
+
+    site: str
+    kind: str
+    """self: a source looks at all of itself; causal: at what was read so far; cross: a target at its source."""
+    weights: np.ndarray
+    """(H, T, S); rows add up to one."""
+
+    def heads(self) -> list[Head]:
+        return [_head(weights, is_cross=self.kind == CROSS) for weights in self.weights]
+
+
+def attention_maps(trace: Trace) -> list[AttentionMap]:
+    return [
+        AttentionMap(site, _kind(site, weights.shape), weights[0].detach().cpu().numpy())
+        for site, weights in trace.all("attention")
+    ]
+
+
+def _kind(site: str, shape: tuple[int, ...]) -> str:
+    """By its place in the model: those of an encoder see both ways."""
+    if ".cross" in site or site.endswith("alignment"):
+        return CROSS
+    return SELF if ".encoder." in f".{site}." else CAUSAL
+
+
+def _head(weights: np.ndarray, *, is_cross: bool) -> Head:
+    T, S = weights.shape
+    t, s = np.arange(T)[:, None], np.arange(S)[None, :]
+    entropy = -(weights * np.log(np.where(weights > 0, weights, 1.0))).sum(axis=1).mean()
+    if is_cross:  # steps of another sequence: there is no distance between them
+        return Head(np.nan, np.nan, float(weights[:, 0].mean()), np.nan, float(np.exp(entropy)))
+    before = np.diagonal(weights, offset=-1)
+    return Head(
+        float(np.diagonal(weights).mean()),
+        float(before.mean()) if len(before) else 0.0,
+        float(weights[:, 0].mean()),
+        float((weights * np.abs(t - s)).sum(axis=1).mean()),
+        float(np.exp(entropy)),
+    )

@@ -1,0 +1,343 @@
+"""Everything there is to see in a run, on one text: what the page, the JSON file and notebooks show.
+
+    found = inspect_run(run, "The writer of the books is")
+    found.reading.bits, found.attention[0].weights, found.influence.by_distance
+
+A view that a family does not have is named in `absent`, with the reason.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import nn
+
+from ..data.batch import Batch, Tokens
+from ..decoding.settings import DecodingConfig
+from ..errors import ConfigError, DataError, SeqwiseError
+from ..models import num_parameters
+from ..models.contract import device_of, evaluating
+from .embeddings import EmbeddingSpace
+from .flow import Factor, Flow, Truncation, factors, gradient_flow, source_gradients, truncation
+from .heads import AttentionMap, attention_maps
+from .influence import Influence, influence_by_distance, loss_by_position
+from .minimal_pairs import Judged, builtin_pairs, judge, read_pairs_file
+from .positions import Positions, positions_of
+from .reading import Reading, later_steps, prompt_of, read_pair, read_text
+from .search_tree import SearchTree, search_tree
+from .trace import record
+from .units import Tracking, find_units
+
+if TYPE_CHECKING:
+    from ..api import TrainedRun
+
+OVER_TEXT = (
+    "input gate",
+    "forget gate",
+    "output gate",
+    "reset gate",
+    "update gate",
+    "candidate",
+    "memory",
+    "state",
+    "stream",
+    "belief",
+    "tokens used",
+)
+"""What is noted at every step, in the order in which it is offered."""
+CHUNKS = (1, 2, 4, 8, 16, 32, 64, 128)
+WORDS_ON_MAP = 120
+
+
+@dataclass(frozen=True)
+class InspectOptions:
+    most_tokens: int = 500
+    """How much of the text is shown."""
+    beam_width: int = 4
+    """Hypotheses that the search keeps."""
+    search_tokens: int = 12
+    """How far the search goes on behind a text."""
+    most_lags: int = 100
+    """How far back gradients and influence are followed."""
+    held_out_tokens: int = 4000
+    """How much unseen text the finder of units reads."""
+    pairs: str | None = None
+    """A file of minimal pairs; the built-in list where there is none."""
+    analogies: tuple[str, ...] = ()
+    """Each three words: "man king woman" asks for what is to woman as king is to man."""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("most_tokens", "beam_width", "search_tokens", "most_lags", "held_out_tokens"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"inspect.{name} = {getattr(self, name)} should be at least 1.")
+
+
+@dataclass(frozen=True)
+class OverText:
+    """Numbers of one layer at every step."""
+
+    site: str
+    what: str
+    values: np.ndarray
+    """(T, U)."""
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    word: str
+    near: list[tuple[str, float]]
+    """With their cosines."""
+
+
+@dataclass(frozen=True)
+class WordMap:
+    words: list[str]
+    places: np.ndarray
+    """(N, 2)."""
+    shares: tuple[float, float]
+
+
+@dataclass
+class Inspection:
+    name: str
+    family: str
+    task: str
+    text: str
+    parameters: int
+    reading: Reading
+    over_text: list[OverText] = field(default_factory=list)
+    tracked: list[Tracking] = field(default_factory=list)
+    attention: list[AttentionMap] = field(default_factory=list)
+    source_gradients: np.ndarray | None = None
+    """Pairs: (T, S)."""
+    flow: list[Flow] = field(default_factory=list)
+    factors: list[Factor] = field(default_factory=list)
+    truncation: list[Truncation] = field(default_factory=list)
+    clipped: list[tuple[int, float, float]] = field(default_factory=list)
+    """Of the training log: step, the largest length of a gradient since the report before, share of steps cut."""
+    influence: Influence | None = None
+    by_position: list[float] = field(default_factory=list)
+    """Bits a token by how many stand before it."""
+    minimal_pairs: list[Judged] = field(default_factory=list)
+    search: SearchTree | None = None
+    search_tokens: dict[int, str] = field(default_factory=dict)
+    """The pieces that the tree is made of."""
+    word_map: WordMap | None = None
+    neighbours: list[Neighbours] = field(default_factory=list)
+    analogies: list[Neighbours] = field(default_factory=list)
+    positions: Positions | None = None
+    absent: dict[str, str] = field(default_factory=dict)
+    """View -> why there is nothing to see."""
+
+
+def inspect_run(
+    run: TrainedRun, text: str, *, target: str | None = None, options: InspectOptions | None = None
+) -> Inspection:
+    """Look at how the model of `run` reads `text`; pairs: with a target, or the model's own."""
+    options = options or InspectOptions()
+    if run.run.config.task not in ("text", "pairs"):
+        raise ConfigError(
+            f"{run.path} was trained on {run.run.config.task}; what can be looked into reads text or pairs of texts."
+        )
+    return _Inspector(run, text, target, options).inspect()
+
+
+class _Inspector:
+    """One view after the other; what is missing says why."""
+
+    def __init__(self, run: TrainedRun, text: str, target: str | None, options: InspectOptions):
+        self.run, self.model, self.options = run, run.model, options
+        self.config, self.is_pairs = run.run.config, run.run.config.task == "pairs"
+        self.is_neural = isinstance(self.model, nn.Module)
+        most = options.most_tokens
+        if self.is_pairs:
+            target = run.translate(text) if target is None else target
+            self.reading = read_pair(self.model, run.run.vocab, text, target, most_tokens=most)
+        elif target is not None:
+            raise ConfigError(f"{run.path} was trained on text, which has no target; drop --target.")
+        else:
+            self.reading = read_text(self.model, run.tokenizer, text, most_tokens=most)
+        self.found = Inspection(
+            run.path.name, self.config.model_name, self.config.task, text, num_parameters(self.model), self.reading
+        )
+
+    def inspect(self) -> Inspection:
+        self._over_text()
+        self._attention()
+        self._flow()
+        self._memory()
+        self._search()
+        self._embeddings()
+        self._positions()
+        return self.found
+
+    def _absent(self, view: str, why: str) -> None:
+        self.found.absent[view] = why
+
+    def _over_text(self) -> None:
+        trace, found = self.reading.trace, self.found
+        for what in OVER_TEXT:
+            for site, values in trace.all(what):
+                found.over_text.append(OverText(site, what, values[0].detach().double().cpu().numpy()))
+        if not found.over_text:
+            return self._absent("inside", f"{found.family} notes nothing that changes from token to token.")
+        if self.is_pairs:
+            return None
+        held_out = self.held_out
+        if held_out is None or len(held_out) < 2:
+            return None
+        units, pieces = self._units_over(held_out)
+        if units:
+            found.tracked = find_units(units, pieces, seed=self.options.seed)
+        return None
+
+    def _units_over(self, ids: np.ndarray) -> tuple[dict[tuple[str, str], np.ndarray], list[str]]:
+        """States at every token of unseen text, read in stretches; gates follow the same features, but less plainly."""
+        tokenizer = self.run.tokenizer
+        window = min(getattr(self.model, "context", None) or 256, 256, len(ids))
+        num_rows = len(ids) // window
+        rows = torch.from_numpy(ids[: num_rows * window].reshape(num_rows, window))
+        batch = Batch({"tokens": Tokens(rows)}, {"tokens": Tokens(rows)}).to(device_of(self.model))
+        with torch.inference_mode(), evaluating(self.model), record(self.model) as trace:
+            self.model.score(batch)
+        units = {
+            (site, what): values.flatten(0, 1).double().cpu().numpy()
+            for what in ("state", "memory", "stream", "belief")
+            for site, values in trace.all(what)
+        }
+        return units, [tokenizer.piece(token) for token in rows.flatten().tolist()]
+
+    @cached_property
+    def held_out(self) -> np.ndarray | None:
+        """Tokens of the run's own unseen text; None where it is not at hand."""
+        most = self.options.held_out_tokens
+        try:
+            text = self.run.unseen_text(8 * most)
+        except SeqwiseError as error:
+            self.reading.notes.append(f"the run's own unseen text could not be read: {error}")
+            return None
+        return self.run.tokenizer.encode(text)[:most]
+
+    def _attention(self) -> None:
+        self.found.attention = attention_maps(self.reading.trace)
+        if self.is_pairs and self.is_neural:
+            self.found.source_gradients = source_gradients(self.model, self.reading.batch).cpu().numpy()
+        if not self.found.attention:
+            family = self.found.family
+            self._absent("attention", f"{family} has no attention: what it knows of the past is in its state.")
+
+    def _flow(self) -> None:
+        if not self.is_neural:
+            return self._absent(
+                "gradients", f"{self.found.family} does not learn by gradients: there is none to follow."
+            )
+        self.found.clipped = self._clipping()
+        if self.is_pairs:
+            return self._absent("gradients", "for pairs, see under attention what reaches each token of the source.")
+        if self.reading.num_scored < 2:
+            return self._absent("gradients", "one token has no past for a gradient to reach; give a longer text.")
+        batch, steps = self.reading.batch, later_steps(self.reading, 24)
+        with evaluating(self.model):
+            self.found.flow = gradient_flow(self.model, batch, steps=steps, most_lags=self.options.most_lags)
+            self.found.factors = factors(self.model, self.reading.trace)
+            if self.model.carries_state:
+                self.found.truncation = truncation(self.model, batch, CHUNKS)
+        return None
+
+    def _clipping(self) -> list[tuple[int, float, float]]:
+        reports = [report for report in self.run.run.read_log() if "gradient_norm" in report]
+        before, found = 0, []
+        for report in reports:
+            steps = report["step"] - before
+            if steps > 0 and math.isfinite(report["gradient_norm"]):
+                found.append((report["step"], report["gradient_norm"], report.get("clipped", 0) / steps))
+            before = report["step"]
+        return found
+
+    def _memory(self) -> None:
+        if self.is_pairs:
+            return self._absent("memory", "a translation depends on its whole source; see attention.")
+        found, options = self.found, self.options
+        ids = torch.tensor(self.reading.ids)
+        if len(ids) > 2:
+            found.influence = influence_by_distance(self.model, ids, most_distance=options.most_lags, seed=options.seed)
+        held_out = self.held_out
+        if held_out is not None and len(held_out):
+            window = min(getattr(self.model, "context", None) or 256, 256)
+            found.by_position = loss_by_position(self.model, held_out, self.run.tokenizer.boundary, window=window)
+        pairs = read_pairs_file(Path(options.pairs)) if options.pairs else builtin_pairs()
+        found.minimal_pairs = judge(self.model, self.run.tokenizer, pairs)
+        return None
+
+    def _search(self) -> None:
+        """Pairs: how the target was found. Text: how it could go on."""
+        options, batch = self.options, self.reading.batch
+        if self.is_pairs:
+            prompt, most, stop = prompt_of(batch), self.options.most_tokens, self.model.boundary
+        else:
+            ids = batch.inputs["tokens"].ids
+            room = (getattr(self.model, "context", None) or math.inf) - options.search_tokens
+            keep = int(max(1, min(room, ids.shape[1])))
+            prompt, most, stop = Batch({"tokens": Tokens(ids[:, -keep:])}, {}), options.search_tokens, None
+        vocab_size = self.model.vocab_size
+        config = DecodingConfig(
+            method="beam",
+            beam_width=min(options.beam_width, vocab_size),
+            max_tokens=min(most, 60),
+            length_penalty=1.0,
+            stop=stop,
+        )
+        tree = search_tree(self.model, prompt, config)
+        self.found.search = tree
+        self.found.search_tokens = {node.token: self._piece(node.token) for node in tree.nodes}
+
+    def _piece(self, token: int) -> str:
+        tokenizer = self.run.run.vocab.tokenizer
+        assert tokenizer is not None
+        return "⟨end⟩" if self.is_pairs and token == tokenizer.boundary else tokenizer.piece(token)
+
+    def _embeddings(self) -> None:
+        space = EmbeddingSpace.of(self.model) if self.is_neural else None
+        if space is None:
+            return self._absent("embeddings", f"{self.found.family} knows tokens by name, not by vectors.")
+        seen = list(dict.fromkeys(self.reading.ids))
+        others = [token for token in range(len(space.table)) if token not in set(seen)]
+        tokens = (seen + others)[:WORDS_ON_MAP]
+        drawn = space.map(tokens)
+        self.found.word_map = WordMap([self._piece(token) for token in tokens], drawn.places, drawn.shares)
+        self.found.neighbours = [self._near(self._piece(t), space.neighbours(t)) for t in seen[:WORDS_ON_MAP]]
+        self.found.analogies = [self._analogy(space, asked) for asked in self.options.analogies]
+        return None
+
+    def _near(self, word: str, near: Sequence[tuple[int, float]]) -> Neighbours:
+        return Neighbours(word, [(self._piece(token), cosine) for token, cosine in near])
+
+    def _analogy(self, space: EmbeddingSpace, asked: str) -> Neighbours:
+        words = asked.split()
+        if len(words) != 3:
+            raise DataError(f'"{asked}": an analogy has three words, as in "man king woman".')
+        a, b, c = (self._token(word) for word in words)
+        return self._near(f"{words[0]} : {words[1]} = {words[2]} : ?", space.analogy(a, b, c))
+
+    def _token(self, word: str) -> int:
+        """The one token that is this word, at the start of a text or behind a space."""
+        tokenizer = self.run.run.vocab.tokenizer
+        assert tokenizer is not None
+        for written in (f" {word}", word):
+            ids = tokenizer.encode(written)
+            if len(ids) == 1 and int(ids[0]) != getattr(tokenizer, "unknown", None):
+                return int(ids[0])
+        raise DataError(f'"{word}" is not one token of this model; analogies are asked of whole tokens.')
+
+    def _positions(self) -> None:
+        self.found.positions = positions_of(self.model)
+        if self.found.positions is None:
+            self._absent("positions", f"{self.found.family} has no position vectors: order is in how it reads.")

@@ -1,0 +1,399 @@
+"""The inspection as one HTML file that needs nothing else: a tab for each view, one column for each model.
+
+Numbers that a view draws travel inside the page as bytes: (value - low) / (high - low) * 255, deflated, in base64.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from base64 import b64encode
+from collections.abc import Callable, Sequence
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from .. import __version__
+from ..pages.charts import Axis, Dot, Look, Series, legend, line_chart, scatter_chart
+from ..pages.elements import Section, document, embedded_json, fact_list, shown, titled_table
+from ..pages.quantities import count, number, per_cent
+from ..pages.text import visible
+from .flow import Flow
+from .heads import AttentionMap
+from .inspect import Inspection
+from .minimal_pairs import by_distance
+from .tree import tree_chart
+
+MOST_PIECE = 40  # characters of a token
+LEADS = {
+    "reading": "The stronger the colour, the less the model expected the token. Rest on one, or step through them with "
+    "the arrow keys: what it cost, what was expected instead, and what went on inside.",
+    "inside": "Choose what to look at: a unit is worth a name where its colour changes with something you can see in "
+    "the text. The table lists units that follow a feature of unseen text more closely than chance does.",
+    "attention": "Each row of the map is a token, each column what it looks at. Look for a diagonal (the one before), "
+    "a first column (nothing in particular), and for heads that join words that belong together.",
+    "gradients": "How much of the error at a token reaches what stood k tokens before it. A line that falls straight "
+    "down on this scale loses the same share at every step; one that stays flat can learn from far back.",
+    "memory": "How far back a change of one token moves the prediction. An n-gram ends at a wall, a network fades.",
+    "search": "Beam search from left to right: what was kept, what ended, and in grey what was dropped. Look for a "
+    "path that was dropped early although it began well.",
+    "embeddings": "Tokens as points: those that stand near each other are used alike. The two directions of the map "
+    "are those in which the table differs most, and show only their share of it.",
+    "positions": "Each row is the vector that says where a token stands. Look for slow waves at one end and fast ones "
+    "at the other, and for how soon two places stop being alike.",
+}
+TITLES = {
+    "reading": "Reading",
+    "inside": "Inside",
+    "attention": "Attention",
+    "gradients": "Gradients",
+    "memory": "Memory",
+    "search": "Search",
+    "embeddings": "Embeddings",
+    "positions": "Positions",
+}
+
+
+def write_inspection(found: Sequence[Inspection]) -> str:
+    """One model, or two side by side on the same text."""
+    bodies: dict[str, Callable[[Inspection, int], str]] = {
+        "reading": _reading,
+        "inside": _inside,
+        "attention": _attention,
+        "gradients": _gradients,
+        "memory": _memory,
+        "search": _search,
+        "embeddings": _embeddings,
+        "positions": _positions,
+    }
+    sections = [
+        Section(view, TITLES[view], escape(LEADS[view]), _columns(found, view, body)) for view, body in bodies.items()
+    ]
+    facts = {
+        "text": found[0].text[:200],
+        **{
+            visible(one.name): f"{one.family}, {count(one.parameters)} numbers, {len(one.reading.tokens) - 1:,} tokens"
+            for one in found
+        },
+    }
+    warnings = "".join(
+        f'<p class="warning">{shown(f"{one.name}: {note}")}</p>' for one in found for note in one.reading.notes
+    )
+    return document(
+        " and ".join(visible(one.name) for one in found),
+        sections,
+        command="seqwise inspect",
+        version=__version__,
+        head=fact_list(facts) + warnings,
+        opening="".join(embedded_json(f"model-{place}", _numbers(one)) for place, one in enumerate(found)),
+        style=_own("inspect.css"),
+        script=_own("inspect.js"),
+    )
+
+
+def _own(name: str) -> str:
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _columns(found: Sequence[Inspection], view: str, body: Callable[[Inspection, int], str]) -> str:
+    """A column for each model; where a family has nothing to show, the reason."""
+    columns = []
+    for place, one in enumerate(found):
+        inside = body(one, place) if view not in one.absent else ""
+        why = one.absent.get(view, "there is nothing to show.")
+        head = f"<h3>{shown(one.name)}</h3>" if len(found) > 1 else ""
+        inside = inside or f'<p class="nothing">Nothing to see here: {shown(why)}</p>'
+        columns.append(f'<div class="column" data-model="{place}" data-view="{view}">{head}{inside}</div>')
+    return f'<div class="columns is-{len(columns)}">{"".join(columns)}</div>'
+
+
+# -- numbers for the script ------------------------------------------------------------------------------------------
+
+
+def _numbers(one: Inspection) -> dict[str, Any]:
+    reading = one.reading
+    return {
+        "tokens": [_piece(token) for token in reading.tokens],
+        "source": [_piece(token) for token in reading.source],
+        "bits": [None if math.isnan(bits) else round(bits, 2) for bits in reading.bits],
+        "expected": [
+            [[_piece(option.piece), round(option.probability, 4)] for option in options] for options in reading.expected
+        ],
+        "inside": [
+            {"name": _site(layer.site, layer.what), "what": layer.what, **_packed(layer.values)}
+            for layer in one.over_text
+        ],
+        "attention": [
+            {"name": _site(each.site, each.kind), "kind": each.kind, **_packed(np.sqrt(each.weights), 0.0, 1.0)}
+            for each in _all_maps(one)
+        ],
+    }
+
+
+def _all_maps(one: Inspection) -> list[AttentionMap]:
+    """Attention, and for pairs the gradient that reaches the source, as shares of each row."""
+    maps = list(one.attention)
+    if one.source_gradients is not None:
+        totals = one.source_gradients.sum(axis=1, keepdims=True)
+        shares = one.source_gradients / np.where(totals > 0, totals, 1.0)
+        maps.append(AttentionMap("gradient of the error", "cross", shares[None]))
+    return maps
+
+
+def _packed(values: np.ndarray, low: float | None = None, high: float | None = None) -> dict[str, Any]:
+    finite = np.where(np.isfinite(values), values, 0.0)
+    low = float(finite.min(initial=0.0)) if low is None else low
+    high = float(finite.max(initial=0.0)) if high is None else high
+    span = high - low or 1.0
+    data = np.round((finite - low) / span * 255).clip(0, 255).astype(np.uint8)
+    packed = b64encode(zlib.compress(data.tobytes(), 9)).decode()
+    return {"shape": list(values.shape), "low": low, "high": low + span, "data": packed}
+
+
+def _piece(piece: str) -> str:
+    return visible(piece, newline="↵", most=MOST_PIECE)
+
+
+def _site(site: str, what: str) -> str:
+    """'body.stack.layers.0.cells.0', 'forget gate' -> 'layer 1: forget gate'."""
+    parts = site.split(".")
+    numbers = [int(part) for part in parts if part.isdigit()]
+    side = "encoder " if "encoder" in parts else "decoder " if "decoder" in parts and "encoder" not in parts else ""
+    direction = " backwards" if parts[-2:] == ["cells", "1"] else ""
+    if not numbers:
+        return what if parts in ([""], ["body"]) else f"{parts[-1]}: {what}"
+    return f"{side}layer {numbers[0] + 1}{direction}: {what}"
+
+
+# -- views -----------------------------------------------------------------------------------------------------------
+
+
+def _reading(one: Inspection, place: int) -> str:
+    total = sum(bits for bits in one.reading.bits if not math.isnan(bits))
+    mean = total / max(1, one.reading.num_scored)
+    spans = "".join(f"<span>{escape(_piece(token))}</span>" for token in one.reading.tokens)
+    source = ""
+    if one.reading.source:
+        pieces = "".join(f"<span>{escape(_piece(token))}</span>" for token in one.reading.source)
+        source = f'<p class="aside">Source</p><div class="strip-text" data-part="source" dir="auto">{pieces}</div>'
+    return (
+        f'<p class="aside">{number(mean, 2)} bits a token, {number(total, 1)} in all</p>{source}'
+        f'<div class="strip-text" data-part="tokens" role="group" aria-label="The text" dir="auto">{spans}</div>'
+        f'<div class="card" data-part="card" aria-live="polite"></div>'
+    )
+
+
+def _inside(one: Inspection, place: int) -> str:
+    rows = "".join(
+        f"<tr><th>{escape(track.feature)}</th><td>{_button(one, track.site, track.what, track.unit)}</td>"
+        f"<td>{number(track.correlation, 2)}</td><td>{number(track.chance, 2)}</td>"
+        f"<td>{'yes' if track.is_found else 'no'}</td></tr>"
+        for track in one.tracked
+    )
+    heads = ["feature", "unit", "correlation", "chance", "found"]
+    table = titled_table("Units that follow something", heads, rows, kind="units") if rows else ""
+    return (
+        '<div class="controls needs-script" data-part="controls"></div>'
+        '<div class="strip-text needs-script" data-part="tokens" role="group" aria-label="The text" dir="auto"></div>'
+        '<figure class="needs-script"><canvas data-part="map" class="map"></canvas>'
+        "<figcaption>Units from top to bottom, tokens from left to right. Choose a unit by its row.</figcaption>"
+        "</figure>"
+        f"{table}"
+    )
+
+
+def _button(one: Inspection, site: str, what: str, unit: int) -> str:
+    layer = next((n for n, each in enumerate(one.over_text) if (each.site, each.what) == (site, what)), None)
+    name = f"{escape(_site(site, what))} {unit}"
+    if layer is None:
+        return name
+    return f'<button type="button" class="link" data-layer="{layer}" data-unit="{unit}">{name}</button>'
+
+
+def _attention(one: Inspection, place: int) -> str:
+    rows = ""
+    for each in one.attention:
+        for head, does in enumerate(each.heads()):
+            cells = (does.on_itself, does.on_the_one_before, does.on_the_first)
+            shares = "".join(f"<td>{'—' if math.isnan(value) else per_cent(value)}</td>" for value in cells)
+            distance = "—" if math.isnan(does.distance) else number(does.distance, 1)
+            rows += (
+                f"<tr><th>{escape(_site(each.site, each.kind))}</th><td>{head + 1}</td>{shares}"
+                f"<td>{distance}</td><td>{number(does.spread, 1)}</td></tr>"
+            )
+    heads = ["layer", "head", "on itself", "on the one before", "on the first", "steps back", "places"]
+    table = titled_table("What each head does", heads, rows, kind="heads") if rows else ""
+    return (
+        '<div class="controls needs-script" data-part="controls"></div>'
+        '<div class="strip-text needs-script" data-part="tokens" role="group" aria-label="The text" dir="auto"></div>'
+        '<div class="strip-text needs-script" data-part="source" dir="auto" hidden></div>'
+        '<figure class="needs-script"><canvas data-part="map" class="map is-square"></canvas>'
+        "<figcaption>Rows look at columns. Rest on a token above to see where it looks.</figcaption></figure>"
+        f"{table}"
+    )
+
+
+def _gradients(one: Inspection, place: int) -> str:
+    lines = [
+        Series(_flow_name(flow), list(enumerate(flow.by_lag)), Look.of(n))
+        for n, flow in enumerate(one.flow)
+        if any(flow.by_lag)
+    ]
+    body = _figure(
+        lines,
+        f"flow-{place}",
+        "Gradient by lag",
+        "The mean length of the gradient of the loss at a token, by how many tokens before it.",
+        Axis("tokens before", "{:.0f}".format),
+        Axis("length of the gradient", "{:.3g}".format, is_log=True),
+    )
+    rows = "".join(
+        f"<tr><th>{escape(_flow_name(flow))}</th>"
+        + "".join(f"<td>{_share(flow, lag)}</td>" for lag in (1, 2, 5, 10, 20, 50, 100))
+        + f"<td>{flow.half_life() or '—'}</td></tr>"
+        for flow in one.flow
+    )
+    heads = ["what", *(f"{lag} before" for lag in (1, 2, 5, 10, 20, 50, 100)), "half after"]
+    body += titled_table("What is left of the gradient", heads, rows, kind="flow") if rows else ""
+    body += "".join(
+        f'<p class="aside">{shown(_site(f.site, ""))} {number(f.factor, 3)}, {f.about}.</p>' for f in one.factors
+    )
+    cut = "".join(
+        f"<tr><th>{each.chunk}</th><td>{number(each.cosine, 3)}</td><td>{per_cent(each.length)}</td></tr>"
+        for each in one.truncation
+    )
+    heads = ["cut every", "agrees (cosine)", "length left"]
+    body += titled_table("Where backpropagation is cut", heads, cut, kind="cuts") if cut else ""
+    return body + _clipping(one, place)
+
+
+def _clipping(one: Inspection, place: int) -> str:
+    if not one.clipped:
+        return ""
+    cut = sum(share > 0 for _, _, share in one.clipped)
+    norms = Series("longest gradient", [(step, norm) for step, norm, _ in one.clipped], Look.of(0))
+    figure = _figure(
+        [norms],
+        f"clipped-{place}",
+        "Gradients in training",
+        "The longest gradient since the report before, over the steps of training.",
+        Axis("step", "{:.0f}".format),
+        Axis("length", "{:.3g}".format, is_log=True),
+    )
+    return f'<p class="aside">In training, gradients were cut in {cut} of {len(one.clipped)} reports.</p>{figure}'
+
+
+def _flow_name(flow: Flow) -> str:
+    return _site(flow.site, flow.what)
+
+
+def _share(flow: Flow, lag: int) -> str:
+    shares = flow.shares()
+    return f"{shares[lag]:.2g}" if lag < len(shares) else "—"
+
+
+def _memory(one: Inspection, place: int) -> str:
+    body = ""
+    if one.influence is not None:
+        points = list(enumerate(one.influence.by_distance, start=1))
+        band = list(zip(one.influence.low, one.influence.high, strict=True))
+        reach = f"{one.influence.reach():,} tokens later"
+        body += f"<p>A change is felt up to {reach}, by a hundredth of what the last token does.</p>"
+        body += _figure(
+            [Series(one.name, points, Look.of(place), band)],
+            f"influence-{place}",
+            "Influence by distance",
+            "How much replacing one token moves the prediction, by how many tokens before.",
+            Axis("tokens before", "{:.0f}".format),
+            Axis("nats", "{:.3g}".format),
+        )
+    if one.by_position:
+        smooth = _smoothed(one.by_position)
+        body += _figure(
+            [Series(one.name, list(enumerate(smooth)), Look.of(place))],
+            f"position-{place}",
+            "Loss by position",
+            "Bits a token of unseen text, by how many tokens the model has read before it.",
+            Axis("tokens read before", "{:.0f}".format),
+            Axis("bits a token", "{:.2f}".format),
+        )
+    if one.minimal_pairs:
+        rows = "".join(
+            f"<tr><th>{at.distance}</th><td>{at.right} of {at.of}</td><td>{per_cent(at.accuracy)}</td></tr>"
+            for at in by_distance(one.minimal_pairs)
+        )
+        heads = ["words between", "right", "share"]
+        body += "<h3>Which of two? (is / are after “The writer of the books”)</h3>"
+        body += titled_table("Minimal pairs by distance", heads, rows, kind="pairs")
+        body += '<p class="aside">Half would be right by chance.</p>'
+    return body
+
+
+def _smoothed(values: Sequence[float], over: int = 5) -> list[float]:
+    padded = np.asarray(values)
+    return [float(padded[max(0, t - over // 2) : t + over // 2 + 1].mean()) for t in range(len(values))]
+
+
+def _search(one: Inspection, place: int) -> str:
+    tree = one.search
+    if tree is None:
+        return ""
+    best = set(tree.path(tree.answers[0].tokens)) if tree.answers else set()
+    chart = tree_chart(tree.nodes, one.search_tokens, best, identity=f"search-{place}")
+    return f'<figure class="wide scroll" tabindex="0" role="region" aria-label="The search">{chart}</figure>'
+
+
+def _embeddings(one: Inspection, place: int) -> str:
+    if one.word_map is None:
+        return ""
+    dots = [
+        Dot(_piece(word), float(x), float(y), Look.of(0))
+        for word, (x, y) in zip(one.word_map.words, one.word_map.places, strict=True)
+    ]
+    first, second = one.word_map.shares
+    chart = scatter_chart(
+        dots,
+        identity=f"words-{place}",
+        title="Map of tokens",
+        about="Tokens by the two directions in which their vectors differ most.",
+        x=Axis(f"first direction, {per_cent(first)}", "{:.2f}".format),
+        y=Axis(f"second direction, {per_cent(second)}", "{:.2f}".format),
+    )
+    body = f'<figure class="chart-box">{chart}</figure>'
+    for caption, rows in (("Analogies", one.analogies), ("Nearest tokens", one.neighbours)):
+        lines = "".join(
+            f"<tr><th>{shown(each.word)}</th><td>"
+            + ", ".join(f"{shown(_piece(word))} {number(cosine, 2)}" for word, cosine in each.near)
+            + "</td></tr>"
+            for each in rows
+        )
+        body += titled_table(caption, ["token", "nearest, with cosine"], lines, kind="near") if lines else ""
+    return body
+
+
+def _positions(one: Inspection, place: int) -> str:
+    if one.positions is None:
+        return ""
+    about = "How alike two places are (cosine), by their distance."
+    chart = _figure(
+        [Series(one.positions.kind, list(enumerate(one.positions.by_distance)), Look.of(place))],
+        f"alike-{place}",
+        "Similarity by distance",
+        about,
+        Axis("distance", "{:.0f}".format),
+        Axis("similarity", "{:.2f}".format),
+    )
+    data = embedded_json(f"positions-{place}", _packed(one.positions.vectors))
+    return (
+        f"<p>{shown(one.positions.kind)} positions.</p>{data}"
+        '<figure class="needs-script"><canvas data-part="map" class="map"></canvas>'
+        f"<figcaption>Places from top to bottom, entries of the vector from left to right.</figcaption></figure>{chart}"
+    )
+
+
+def _figure(lines: Sequence[Series], identity: str, title: str, about: str, x: Axis, y: Axis) -> str:
+    svg = line_chart(lines, identity=identity, title=title, about=about, x=x, y=y)
+    names = legend([(line.name, line.look) for line in lines]) if len(lines) > 1 else ""
+    return f'<figure class="chart-box">{svg}{names}<figcaption>{escape(about)}</figcaption></figure>'

@@ -1,0 +1,153 @@
+"""A text as a model reads it: its tokens, what each cost, what was expected instead, and what went on inside.
+
+Step t of a pass reads token t and expects token t + 1; token 0 is the boundary that stands before every text.
+
+Shapes: T steps, S source steps, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..data.batch import Batch, Tokens
+from ..data.pair_store import PairStore, Rows, source_ids
+from ..data.vocab import Vocab
+from ..errors import DataError
+from ..models.contract import device_of, evaluating
+from ..text import Tokenizer
+from .trace import Trace, record
+
+NUM_EXPECTED = 6
+BIT = math.log(2)
+START, END = "⟨start⟩", "⟨end⟩"
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What might have stood at a place."""
+
+    piece: str
+    probability: float
+
+
+@dataclass(frozen=True)
+class Reading:
+    tokens: list[str]
+    """START, the pieces of the text, and for pairs END."""
+    ids: list[int]
+    bits: list[float]
+    """What each token cost; nothing is known of the cost of the first: it is not a number."""
+    expected: list[list[Expected]]
+    """After each step the most probable tokens, most probable first."""
+    batch: Batch
+    """One row. Text: the last target is not known, and stands for nothing."""
+    trace: Trace
+    source: list[str] = field(default_factory=list)
+    """Pairs: the pieces of the source, and END."""
+    notes: list[str] = field(default_factory=list)
+    """What a reader should know: text that was cut, characters never seen."""
+
+    @property
+    def num_scored(self) -> int:
+        """Steps whose target is known."""
+        return len(self.tokens) - 1
+
+
+def read_text(model: Any, tokenizer: Tokenizer, text: str, *, most_tokens: int) -> Reading:
+    """The text from its start, as far as the model can see."""
+    ids, notes = tokenizer.encode(text), unseen_in(tokenizer, text)
+    if not len(ids):
+        raise DataError("there is no text to look at; give at least one character.")
+    context = getattr(model, "context", None)
+    room = most_tokens if context is None else min(most_tokens, context - 1)
+    if len(ids) > room:
+        limit = f"a page holds {room:,}" if room == most_tokens else f"the model sees {room:,} at a time"
+        notes.append(f"the text has {len(ids):,} tokens and {limit}: the first {room:,} are shown")
+        ids = ids[:room]
+    row = torch.from_numpy(np.concatenate([[tokenizer.boundary], ids, [tokenizer.boundary]])).unsqueeze(0)
+    batch = Batch({"tokens": Tokens(row[:, :-1])}, {"tokens": Tokens(row[:, 1:])}).to(device_of(model))
+    tokens = [START, *(tokenizer.piece(token) for token in ids.tolist())]
+    return _read(model, tokenizer, batch, tokens, row[0, :-1].tolist(), notes)
+
+
+def read_pair(model: Any, vocab: Vocab, source: str, target: str, *, most_tokens: int) -> Reading:
+    """A source with a target: one that was given, or the model's own."""
+    reader, writer = vocab.source_tokenizer, vocab.tokenizer
+    assert reader is not None
+    assert writer is not None
+    room = most_tokens if model.context is None else min(most_tokens, model.context)
+    given, wanted = source_ids(source, reader), writer.encode(target)
+    notes = unseen_in(reader, source)
+    if len(given) < 2:
+        raise DataError("there is no source to look at; give at least one character.")
+    if len(given) > room or len(wanted) >= room:
+        notes.append(f"source or target have more than the {room:,} tokens that can be shown: you see their beginnings")
+        given, wanted = np.append(given[: room - 1], reader.boundary), wanted[: room - 1]
+    framed = np.concatenate([[writer.boundary], wanted, [writer.boundary]])
+    batch = PairStore(Rows.of([given]), Rows.of([framed]), []).batch(np.arange(1)).to(device_of(model))
+    tokens = [START, *(writer.piece(token) for token in wanted.tolist()), END]
+    reading = _read(model, writer, batch, tokens, framed.tolist(), notes)
+    return replace(reading, source=[*(reader.piece(token) for token in given[:-1].tolist()), END])
+
+
+def unseen_in(tokenizer: Tokenizer, text: str) -> list[str]:
+    """What to say about characters or words that training did not have."""
+    unknown = getattr(tokenizer, "unknown", None)
+    if unknown is not None:
+        count = int((tokenizer.encode(text) == unknown).sum())
+        return [f"{count:,} words are not in the vocabulary and are read as <unk>"] if count else []
+    unseen = sorted({char for char in text if len(tokenizer.encode(char)) > 1}) if tokenizer.kind == "char" else []
+    if not unseen:
+        return []
+    return [f"the model has never seen {' '.join(unseen[:12])}: they are spelled in bytes, expect little of them"]
+
+
+def prompt_of(batch: Batch) -> Batch:
+    """What is known before the first token: the boundary, or the source."""
+    if "source" in batch.inputs:
+        return Batch({"source": batch.inputs["source"]}, {})
+    return Batch({"tokens": Tokens(batch.inputs["tokens"].ids[:, :1])}, {})
+
+
+def later_steps(reading: Reading, count: int) -> Sequence[int]:
+    """About `count` steps of the later half, where there is a past to look back at."""
+    T = reading.num_scored
+    return sorted({int(place) for place in np.linspace(T // 2, T - 1, min(count, T))})
+
+
+@torch.inference_mode()
+def _read(
+    model: Any, tokenizer: Tokenizer, batch: Batch, tokens: list[str], ids: list[int], notes: list[str]
+) -> Reading:
+    with evaluating(model):
+        with record(model) as trace:
+            log_probs, _ = model.score(batch)
+        expected = _expected(model, tokenizer, batch)
+    bits = (-log_probs[0].double().cpu() / BIT).tolist()[: len(tokens) - 1]
+    return Reading(tokens, ids, [math.nan, *bits], expected, batch, trace, notes=notes)
+
+
+def _expected(model: Any, tokenizer: Tokenizer, batch: Batch) -> list[list[Expected]]:
+    """By `start` and `step`, which every family has."""
+    inputs, found = batch.inputs["tokens"].ids, []
+    log_probs, state = model.start(prompt_of(batch))
+    for t in range(inputs.shape[1]):
+        found.append(_most_probable(log_probs[0], tokenizer, ends="source" in batch.inputs))
+        if t + 1 < inputs.shape[1]:
+            log_probs, state = model.step(inputs[:, t + 1], state)
+    return found
+
+
+def _most_probable(log_probs: Tensor, tokenizer: Tokenizer, *, ends: bool) -> list[Expected]:
+    values, tokens = log_probs.double().topk(min(NUM_EXPECTED, len(log_probs)))
+    return [
+        Expected(END if ends and token == tokenizer.boundary else tokenizer.piece(token), p)
+        for token, p in zip(tokens.tolist(), values.exp().tolist(), strict=True)
+    ]
