@@ -15,6 +15,8 @@ import torch
 from safetensors.torch import load, save
 
 from seqwise.data.batch import Batch, next_token_batch, pad_rows, prompt_batch
+from seqwise.inspection import record
+from seqwise.layers.notes import is_recorded
 from seqwise.models import MODELS
 from seqwise.models.contract import Interface, Learns, State, select_rows
 
@@ -241,6 +243,32 @@ def test_a_saved_and_loaded_model_gives_the_same_numbers(case: Case) -> None:
     if hasattr(copy, "eval"):
         copy.eval()
     assert torch.equal(copy.score(batch)[0], model.score(batch)[0])
+
+
+@each_case
+@torch.no_grad()
+def test_recording_changes_no_result_and_sees_every_step(case: Case) -> None:
+    model, rows = build(case), random_rows(3, CONTEXT)
+    batch, prompts = next_token_batch(rows), prompt_batch(rows[:, :4].tolist())
+    plain, (first, state) = model.score(batch)[0], model.start(prompts)
+    then = model.step(rows[:, 4], state)[0]
+    with record(model) as trace:
+        same(model.score(batch)[0], plain)
+    with record(model):
+        again, state = model.start(prompts)
+        same(again, first)
+        same(model.step(rows[:, 4], state)[0], then)
+    assert len(trace)
+    for site, what in trace:
+        value = trace[site, what]
+        assert value.shape[0] == 3
+        assert value.shape[2 if what == "attention" else 1] == CONTEXT - 1
+        if what in ("attention", "belief"):
+            same(value.sum(dim=-1), torch.ones(value.shape[:-1]))
+        if what.endswith("gate"):
+            assert (value >= 0).all()
+            assert (value <= 1).all()
+    assert not is_recorded()
 
 
 @each_case

@@ -16,6 +16,7 @@ from seqwise.data.batch import Batch, Tokens, pad_rows
 from seqwise.decoding import DecodingConfig, generate
 from seqwise.decoding.beam import beam_search
 from seqwise.errors import ConfigError
+from seqwise.inspection import record
 from seqwise.models import MODELS
 from seqwise.models.contract import Interface, Learns, Scores, select_rows
 
@@ -78,6 +79,24 @@ def test_every_family_of_pairs_is_covered() -> None:
     assert {case[0] for case in CASES} == {name for name, row in MODELS.items() if "pairs" in row.tasks}
     for case in CASES:
         assert isinstance(build(case), Scores | Learns)
+
+
+@each_case
+@torch.no_grad()
+def test_recording_changes_no_result(case: Any) -> None:
+    model, batch = build(case), pair_batch(SOURCES, TARGETS)
+    plain, (first, state) = model.score(batch)[0], model.start(prompt(SOURCES))
+    tokens = torch.tensor([1, 2, 3])
+    then = model.step(tokens, state)[0]
+    is_target = batch.targets["tokens"].is_token
+    with record(model) as trace:
+        same(model.score(batch)[0][is_target], plain[is_target])
+    with record(model):
+        again, state = model.start(prompt(SOURCES))
+        same(again, first)
+        same(model.step(tokens, state)[0], then)
+    has_attention = case[1].get("attention") != "none"
+    assert bool(trace.all("attention")) == has_attention
 
 
 @each_case
