@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from seqwise.cli import main
 
+BROWSER_FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 SHARED_DATA = os.environ.get("SEQWISE_DATA")
 
 
@@ -67,3 +79,15 @@ def terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     monkeypatch.setenv("SEQWISE_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     return Terminal(monkeypatch, capsys)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    api = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install playwright")
+    executable = os.environ.get("SEQWISE_CHROMIUM") or shutil.which("chromium")
+    if not executable:
+        pytest.skip("needs Chromium: install it, or set SEQWISE_CHROMIUM to its executable")
+    with api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=executable, args=BROWSER_FLAGS)
+        yield browser
+        browser.close()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,31 +12,10 @@ from comparison.examples import PASSAGE, example_comparison, example_of_numbers,
 from seqwise.comparison.page import write_page
 from seqwise.comparison.results import Comparison
 
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 BACKGROUND = "getComputedStyle(document.body).backgroundColor"
 DARK, LIGHT = "rgb(23, 24, 27)", "rgb(251, 250, 246)"
 
 Show = Callable[..., Any]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    api = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install playwright")
-    executable = os.environ.get("SEQWISE_CHROMIUM") or shutil.which("chromium")
-    if not executable:
-        pytest.skip("needs Chromium: install it, or set SEQWISE_CHROMIUM to its executable")
-    with api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=executable, args=FLAGS)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

@@ -1,0 +1,278 @@
+"""seqwise inspect as a user meets it: every family, two at once, hostile texts, JSON; and the page in Chromium."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Terminal
+
+from seqwise.api import TrainedRun, train
+from seqwise.errors import ConfigError, DataError
+from seqwise.inspection.inspect import Inspection, inspect_run
+from seqwise.inspection.page import write_inspection
+
+SMALL = {
+    "ngram": [],
+    "hmm": ["model.num_states=5"],
+    "lstm": ["model.model_dim=24"],
+    "gpt": ["model.num_layers=2", "model.model_dim=16", "model.num_heads=2", "model.context=64"],
+    "conv": ["model.model_dim=12", "model.num_layers=3"],
+}
+TEXT = 'The writer of the books said "it is (2) late".\nThe animals are here.\n'
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, TrainedRun]:
+    folder = tmp_path_factory.mktemp("runs")
+    (folder / "text.txt").write_text(TEXT * 60)
+    found = {}
+    for family, overrides in SMALL.items():
+        budget = {} if family == "ngram" else {"steps": 3}
+        found[family] = train(
+            folder / "text.txt", family, out=folder / family, tokenizer="char", overrides=overrides, **budget
+        )
+    pairs = ["model.model_dim=16"]
+    for attention in ("general", "none"):
+        overrides = [*pairs, f"model.attention={attention}"]
+        found[attention] = train("dates:en-fr:200", "seq2seq", out=folder / attention, overrides=overrides, steps=3)
+    more = ["model.num_layers=2", "model.num_heads=2"]
+    found["transformer"] = train(
+        "dates:en-fr:200", "transformer", out=folder / "transformer", overrides=[*pairs, *more], steps=3
+    )
+    return found
+
+
+HAS = {
+    "ngram": {"over_text", "influence", "search"},
+    "hmm": {"over_text", "influence", "search"},
+    "lstm": {"over_text", "tracked", "flow", "factors", "truncation", "influence", "search", "word_map"},
+    "gpt": {"over_text", "attention", "flow", "influence", "search", "word_map", "positions"},
+    "conv": {"over_text", "flow", "influence", "search", "word_map"},
+}
+
+
+@pytest.mark.parametrize("family", SMALL)
+def test_every_family_shows_what_it_has_and_says_what_it_has_not(family: str, runs: dict[str, TrainedRun]) -> None:
+    found = inspect_run(runs[family], "The writer of the books is here.")
+    for name in HAS[family]:
+        assert getattr(found, name), name
+    assert found.reading.tokens[1:] == list("The writer of the books is here.")
+    assert all(bits >= 0 for bits in found.reading.bits[1:])
+    assert math.isnan(found.reading.bits[0])
+    for options in found.reading.expected:
+        assert options == sorted(options, key=lambda option: -option.probability)
+    page = write_inspection([found])
+    for view in found.absent:
+        assert page.count("Nothing to see here") >= 1, view
+    assert ("attention" in found.absent) == (family != "gpt")
+    assert ("gradients" in found.absent) == (family in ("ngram", "hmm"))
+
+
+def test_bits_are_those_of_the_score(runs: dict[str, TrainedRun]) -> None:
+    """What is shown of a text is what evaluation would say of it."""
+    found = inspect_run(runs["ngram"], "The writer")
+    tokens = [runs["ngram"].tokenizer.boundary, *runs["ngram"].tokenizer.encode("The writer").tolist()]
+    from seqwise.data.batch import prompt_batch
+
+    for place in range(1, len(tokens)):
+        log_probs, _ = runs["ngram"].model.start(prompt_batch([tokens[:place]]))
+        assert found.reading.bits[place] == pytest.approx(-float(log_probs[0, tokens[place]]) / math.log(2))
+
+
+@pytest.mark.parametrize("name", ["general", "none", "transformer"])
+def test_pairs_show_source_target_and_alignment(name: str, runs: dict[str, TrainedRun]) -> None:
+    found = inspect_run(runs[name], "March 5, 2024", target="5 mars 2024")
+    assert found.reading.source[:-1] == list("March 5, 2024")
+    assert found.reading.tokens[1:-1] == list("5 mars 2024")
+    assert found.source_gradients.shape == (12, 14)
+    kinds = {each.kind for each in found.attention}
+    assert kinds == {"general": {"cross"}, "none": set(), "transformer": {"self", "causal", "cross"}}[name]
+    for each in found.attention:
+        assert each.weights.sum(axis=-1) == pytest.approx(1, abs=1e-5)
+    own = inspect_run(runs[name], "March 5, 2024")
+    assert "".join(own.reading.tokens[1:-1]) == runs[name].translate("March 5, 2024")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x",
+        "<script>alert(1)</script></script>",
+        "\x00\x1b[2J\u202e\ud800",
+        "日本語 ☃ never seen",
+        "long " * 300,
+        "\n\n",
+    ],
+    ids=["one token", "markup", "control", "unseen", "longer than the context", "newlines"],
+)
+@pytest.mark.parametrize("family", ["ngram", "lstm", "gpt"])
+def test_hostile_texts_make_a_page_that_cannot_act(family: str, text: str, runs: dict[str, TrainedRun]) -> None:
+    page = write_inspection([inspect_run(runs[family], text)])
+    assert page.count("<script") == page.count("</script>")
+    assert "<script>alert" not in page
+    page.encode("utf-8")
+
+
+def test_a_text_longer_than_the_context_is_cut_and_told(runs: dict[str, TrainedRun]) -> None:
+    found = inspect_run(runs["gpt"], "The writer " * 20)
+    assert len(found.reading.tokens) == 64
+    assert any("the first 63 are shown" in note for note in found.reading.notes)
+
+
+def test_nothing_to_read_and_the_wrong_task_are_refused(runs: dict[str, TrainedRun], tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no text"):
+        inspect_run(runs["lstm"], "")
+    with pytest.raises(DataError, match="no source"):
+        inspect_run(runs["general"], "  ", target="x")
+    with pytest.raises(ConfigError, match="no target"):
+        inspect_run(runs["lstm"], "a", target="b")
+    digits = train("digits-rows", "gru", out=tmp_path / "digits", steps=1)
+    with pytest.raises(ConfigError, match="trained on label"):
+        inspect_run(digits, "a")
+
+
+def test_the_command_writes_a_page_and_json_holds_what_it_shows(
+    runs: dict[str, TrainedRun], tmp_path: Path, terminal: Terminal
+) -> None:
+    page = tmp_path / "pages" / "inspect.html"
+    out, _ = terminal.done("inspect", runs["lstm"].path, runs["ngram"].path, "--text", "The books are", "--out", page)
+    assert str(page) in out
+    assert page.read_text(encoding="utf-8").count('class="column"') == 2 * 8
+    out, _ = terminal.done("inspect", runs["gpt"].path, "--text", "The books", "--json")
+    (found,) = json.loads(out)
+    assert found["reading"]["tokens"][1:] == list("The books")
+    assert len(found["attention"]) == 2
+    assert found["flow"]
+    assert "gates" not in found
+
+
+def test_without_a_text_unseen_text_of_the_run_is_read(
+    runs: dict[str, TrainedRun], tmp_path: Path, terminal: Terminal
+) -> None:
+    out, _ = terminal.done("inspect", runs["ngram"].path, "--json", "--most-tokens", "40")
+    assert len(json.loads(out)[0]["reading"]["tokens"]) == 41
+
+
+def test_what_does_not_go_together_is_refused(runs: dict[str, TrainedRun], tmp_path: Path, terminal: Terminal) -> None:
+    paths = [runs[name].path for name in ("lstm", "gpt", "ngram")]
+    assert "one or two" in terminal.refuses("inspect", *paths, "--text", "a")
+    assert "no text fits both" in terminal.refuses("inspect", paths[0], runs["general"].path, "--text", "a")
+    assert "at least 1" in terminal.refuses("inspect", paths[0], "--text", "a", "--most-tokens", "0")
+    assert "three words" in terminal.refuses("inspect", paths[0], "--text", "a", "--analogy", "king")
+    assert "cannot be written" in terminal.refuses("inspect", paths[0], "--text", "a", "--out", tmp_path)
+
+
+# --- in a browser -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def show(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
+    """Opens the page of inspections; at the end nothing was loaded and nothing complained."""
+    complaints: list[str] = []
+    asked: list[str] = []
+    contexts: list[Any] = []
+
+    def open_page(*found: Inspection, **options: Any) -> Any:
+        path = tmp_path / "inspect.html"
+        path.write_text(write_inspection(found), encoding="utf-8")
+        context = browser.new_context(viewport={"width": 1280, "height": 900}, **options)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(path.as_uri())
+        page.wait_for_selector("html[data-ready]", state="attached", timeout=20_000)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert complaints == []
+    assert all(url.startswith(("file:", "blob:")) for url in asked)
+
+
+def test_resting_on_a_token_shows_its_cost_gates_and_alternatives(show: Any, runs: dict[str, TrainedRun]) -> None:
+    found = inspect_run(runs["lstm"], "The writer is")
+    page = show(found)
+    page.hover("#reading [data-part=tokens] span:nth-child(5)")
+    card = page.inner_text("#reading [data-part=card]")
+    assert f"{found.reading.bits[4]:.2f}".rstrip("0").rstrip(".") in card
+    assert "forget gate" in card
+    assert "expected here" in card.lower()
+    page.keyboard.press("Tab")
+    page.focus("#reading [data-part=tokens] span:nth-child(5)")
+    page.keyboard.press("ArrowRight")
+    assert page.inner_text("#reading [data-part=card] h4") == found.reading.tokens[5]
+
+
+def test_tabs_switch_by_pointer_and_keyboard(show: Any, runs: dict[str, TrainedRun]) -> None:
+    page = show(inspect_run(runs["gpt"], "The writer is"))
+    assert page.is_visible("#reading")
+    assert not page.is_visible("#attention")
+    page.click("nav a[href='#attention']")
+    assert page.is_visible("#attention")
+    page.keyboard.press("ArrowRight")
+    assert page.is_visible("#gradients")
+    assert not page.is_visible("#attention")
+    page.keyboard.press("Home")
+    assert page.is_visible("#reading")
+
+
+def test_heads_and_layers_switch_and_colour_the_text(show: Any, runs: dict[str, TrainedRun]) -> None:
+    page = show(inspect_run(runs["gpt"], "The writer is"))
+    page.click("nav a[href='#attention']")
+    box = "#attention [data-part=controls]"
+    assert page.locator(f"{box} select").nth(1).locator("option").all_inner_texts() == ["all heads", "head 1", "head 2"]
+
+    def colours() -> list[str]:
+        script = "spans => spans.map(span => span.style.backgroundColor)"
+        return page.eval_on_selector_all("#attention [data-part=tokens] span", script)
+
+    page.hover("#attention [data-part=tokens] span:nth-child(8)")
+    seen = {}
+    for layer in ("0", "1"):
+        page.locator(f"{box} select").nth(0).select_option(layer)
+        for head in ("0", "1"):
+            page.locator(f"{box} select").nth(1).select_option(head)
+            page.hover("#attention [data-part=tokens] span:nth-child(8)")
+            seen[layer, head] = tuple(colours())
+    assert len(set(seen.values())) > 1
+    assert all(not colour for colour in seen["0", "0"][8:])  # the future is closed
+
+
+def test_a_unit_is_chosen_from_the_table(show: Any, runs: dict[str, TrainedRun]) -> None:
+    found = inspect_run(runs["lstm"], "The writer (of) is")
+    page = show(found)
+    page.click("nav a[href='#inside']")
+    button = page.locator("#inside button[data-layer]").first
+    unit = button.get_attribute("data-unit")
+    button.click()
+    assert page.input_value("#inside input[type=number]") == unit
+
+
+def test_figures_can_be_saved_as_svg(show: Any, runs: dict[str, TrainedRun]) -> None:
+    page = show(inspect_run(runs["gpt"], "The writer is"), accept_downloads=True)
+    for view in ("gradients", "attention", "search"):
+        page.click(f"nav a[href='#{view}']")
+        with page.expect_download() as download:
+            page.locator(f"#{view} button.save").first.click()
+        saved = Path(download.value.path()).read_text()
+        assert saved.startswith("<svg")
+        assert "http://www.w3.org/2000/svg" in saved
+
+
+def test_two_models_stand_side_by_side_in_the_dark(show: Any, runs: dict[str, TrainedRun]) -> None:
+    text = "The writer is"
+    page = show(inspect_run(runs["ngram"], text), inspect_run(runs["lstm"], text), color_scheme="dark")
+    boxes = [page.locator("#reading .column").nth(place).bounding_box() for place in (0, 1)]
+    assert boxes[0]["y"] == boxes[1]["y"]
+    assert boxes[0]["x"] < boxes[1]["x"]
+    page.click("#theme")
+    page.click("nav a[href='#attention']")
+    assert page.inner_text("#attention").count("has no attention") == 2
