@@ -13,6 +13,8 @@ from ..inspection.inspect import Inspection, InspectOptions, inspect_run
 from ..inspection.page import write_inspection
 from . import note, say
 
+UNSEEN = 1000  # characters of unseen text, where none is given
+
 
 def inspect_runs(
     paths: list[str], text: str | None, *, target: str | None, out: Path, options: InspectOptions, as_json: bool
@@ -45,10 +47,6 @@ def inspect_runs(
     say(f"{out}: {len(page.encode()) / 1e6:.1f} MB, open it in a browser")
 
 
-def _wanted(text: str | None, run: TrainedRun) -> str:
-    """What was given, - for standard input, or the beginning of the run's own unseen part."""
-    if text == "-":
-        return sys.stdin.buffer.read().decode("utf-8", errors="replace")
-    if text is not None:
-        return text
-    return run.unseen_text(1000)
+def _wanted(text: str) -> str:
+    """What was given; - is standard input."""
+    return sys.stdin.buffer.read().decode("utf-8", errors="replace") if text == "-" else text
