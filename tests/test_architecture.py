@@ -25,7 +25,7 @@ STAGES = [
     {"tasks"},
     {"training"},
     {"interop"},
-    {"comparison"},
+    {"comparison", "inspection"},
     {"api"},
     {"cli"},
     {"__main__"},

@@ -302,8 +302,10 @@ def generate(
 def inspect(
     runs: Annotated[list[str], typer.Argument(help="A run folder, or two to see side by side.")],
     text: Annotated[
-        str | None,
-        typer.Option(help="What the model reads; - for standard input.", show_default="unseen text of the run"),
+        list[str] | None,
+        typer.Option(
+            help="What is read; - for standard input; twice to see two.", show_default="the run's unseen text"
+        ),
     ] = None,
     target: Annotated[str | None, typer.Option(help="Pairs: the target.", show_default="the model's own")] = None,
     out: Annotated[Path, typer.Option(help="The page to write.")] = Path("inspect.html"),

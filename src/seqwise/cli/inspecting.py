@@ -17,24 +17,27 @@ UNSEEN = 1000  # characters of unseen text, where none is given
 
 
 def inspect_runs(
-    paths: list[str], text: str | None, *, target: str | None, out: Path, options: InspectOptions, as_json: bool
+    paths: list[str], texts: list[str] | None, *, target: str | None, out: Path, options: InspectOptions, as_json: bool
 ) -> None:
-    if len(paths) > 2:
-        raise ConfigError(f"{len(paths)} runs do not fit side by side; look at one or two.")
-    runs = [TrainedRun(path) for path in paths]
-    tasks = {run.run.config.task for run in runs}
-    if len(tasks) > 1:
+    """Two runs on one text, or one run on two texts, stand side by side."""
+    texts = texts or []
+    if len(paths) * max(1, len(texts)) > 2:
         raise ConfigError(
-            f"{' and '.join(paths)} read different things ({', '.join(sorted(tasks))}): no text fits both."
+            f"{len(paths)} runs on {max(1, len(texts))} texts do not fit side by side; "
+            "look at one or two runs, or at two texts of one run."
         )
-    text = _wanted(text, runs[0])
+    runs = [TrainedRun(path) for path in paths]
+    tasks = sorted({run.run.config.task for run in runs})
+    if len(tasks) > 1:
+        raise ConfigError(f"{' and '.join(paths)} read different things ({', '.join(tasks)}); no text fits both.")
     found: list[Inspection] = []
     for run in runs:
-        note(f"looking into {run.path}")
-        one = inspect_run(run, text, target=target, options=options)
-        found.append(one)
-        for line in one.reading.notes:
-            note(f"note: {line}")
+        for text in [_wanted(text) for text in texts] or [runs[0].unseen_text(UNSEEN)]:
+            note(f"looking into {run.path}")
+            one = inspect_run(run, text, target=target, options=options)
+            found.append(one)
+            for line in one.reading.notes:
+                note(f"note: {line}")
     if as_json:
         say(to_json([inspection_as_json(one) for one in found]))
         return

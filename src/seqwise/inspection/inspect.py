@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -24,6 +24,8 @@ from ..decoding.settings import DecodingConfig
 from ..errors import ConfigError, DataError, SeqwiseError
 from ..models import num_parameters
 from ..models.contract import device_of, evaluating
+from ..run import Run
+from ..text import Tokenizer
 from .embeddings import EmbeddingSpace
 from .flow import Factor, Flow, Truncation, factors, gradient_flow, source_gradients, truncation
 from .heads import AttentionMap, attention_maps
@@ -34,9 +36,6 @@ from .reading import Reading, later_steps, prompt_of, read_pair, read_text
 from .search_tree import SearchTree, search_tree
 from .trace import record
 from .units import Tracking, find_units
-
-if TYPE_CHECKING:
-    from ..api import TrainedRun
 
 OVER_TEXT = (
     "input gate",
@@ -54,6 +53,20 @@ OVER_TEXT = (
 """What is noted at every step, in the order in which it is offered."""
 CHUNKS = (1, 2, 4, 8, 16, 32, 64, 128)
 WORDS_ON_MAP = 120
+
+
+class Inspectable(Protocol):
+    """What is asked of a run (api.TrainedRun)."""
+
+    path: Path
+    run: Run
+
+    @property
+    def model(self) -> Any: ...
+    @property
+    def tokenizer(self) -> Tokenizer: ...
+    def translate(self, text: str) -> str: ...
+    def unseen_text(self, num_chars: int) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -139,7 +152,7 @@ class Inspection:
 
 
 def inspect_run(
-    run: TrainedRun, text: str, *, target: str | None = None, options: InspectOptions | None = None
+    run: Inspectable, text: str, *, target: str | None = None, options: InspectOptions | None = None
 ) -> Inspection:
     """Look at how the model of `run` reads `text`; pairs: with a target, or the model's own."""
     options = options or InspectOptions()
@@ -153,7 +166,7 @@ def inspect_run(
 class _Inspector:
     """One view after the other; what is missing says why."""
 
-    def __init__(self, run: TrainedRun, text: str, target: str | None, options: InspectOptions):
+    def __init__(self, run: Inspectable, text: str, target: str | None, options: InspectOptions):
         self.run, self.model, self.options = run, run.model, options
         self.config, self.is_pairs = run.run.config, run.run.config.task == "pairs"
         self.is_neural = isinstance(self.model, nn.Module)
