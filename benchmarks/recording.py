@@ -40,7 +40,7 @@ def main() -> None:
         kept = "kept" if statistics.median(ratios) <= WANTED else "MISSED"
         print(
             f"{family:8} {1000 * statistics.median(plain):9.1f} {1000 * statistics.median(recorded):9.1f} "
-            f"{statistics.median(ratios):6.2f}x  ({min(ratios):.2f} to {max(ratios):.2f}); at most {WANTED:.0f}x: {kept}"
+            f"{statistics.median(ratios):6.2f}x  ({min(ratios):.2f} to {max(ratios):.2f}); goal {WANTED:.0f}x: {kept}"
         )
         share = num_notes * each / statistics.median(plain)
         print(f"{'':8} not recording: {num_notes} notes, {100 * share:.4f} % of the pass")

@@ -62,31 +62,34 @@ def gradient_flow(model: nn.Module, batch: Batch, *, steps: Sequence[int], most_
     """(1) at every place that holds something, from the losses at `steps` (numbers of targets, from 0)."""
     with torch.enable_grad(), record(model) as trace:
         log_probs, _ = model.score(batch)  # type: ignore[operator]
-        places: dict[tuple[str, str], list[str]] = {}
-        for site, noted in trace:
-            if noted in SHOWN:
-                places.setdefault((site, SHOWN[noted]), []).append(noted)
-        return [
-            _flow(site, what, _norms(log_probs, trace, site, parts, steps), steps, most_lags)
-            for (site, what), parts in places.items()
-        ]
+        shown = [(site, noted) for site, noted in trace if noted in SHOWN]
+        squares: dict[tuple[str, str], list[Tensor]] = {(site, SHOWN[noted]): [] for site, noted in shown}
+        for t in steps:
+            of_step: dict[tuple[str, str], Tensor] = {}
+            for (site, noted), square in zip(shown, _squares(log_probs[:, t], trace, shown), strict=True):
+                key = (site, SHOWN[noted])
+                of_step[key] = of_step[key] + square if key in of_step else square
+            for key, square in of_step.items():
+                squares[key].append(square)
+    return [
+        _flow(site, what, torch.stack(found).sqrt(), steps, most_lags)  # (steps, B, T)
+        for (site, what), found in squares.items()
+    ]
 
 
-def _norms(log_probs: Tensor, trace: Trace, site: str, parts: list[str], steps: Sequence[int]) -> Tensor:
-    """| d loss_t / d what stands at s |, all parts of it together: (steps, B, T)."""
+def _squares(log_probs: Tensor, trace: Trace, keys: Sequence[tuple[str, str]]) -> list[Tensor]:
+    """| d loss / d what stands at each step |^2 for losses (B,): (B, T) for each key, by one pass back."""
+    noted = [value for key in keys for value in trace.calls(key)]
+    grads = iter(torch.autograd.grad(-log_probs.sum(), noted, retain_graph=True, allow_unused=True))
     found = []
-    for t in steps:
-        squares: Tensor | None = None
-        for part in parts:
-            noted = trace.calls((site, part))
-            grads = torch.autograd.grad(-log_probs[:, t].sum(), noted, retain_graph=True, allow_unused=True)
-            known = [torch.zeros_like(v) if grad is None else grad for grad, v in zip(grads, noted, strict=True)]
-            whole = torch.stack(known, dim=1) if noted[0].dim() == 2 else torch.cat(known, dim=1)  # (B, T, D)
-            square = whole.square().sum(dim=-1)
-            squares = square if squares is None else squares + square
-        assert squares is not None
-        found.append(squares.sqrt())
-    return torch.stack(found).detach()
+    for key in keys:
+        parts = []
+        for value in trace.calls(key):
+            grad = next(grads)
+            parts.append(torch.zeros_like(value) if grad is None else grad)
+        whole = torch.stack(parts, dim=1) if parts[0].dim() == 2 else torch.cat(parts, dim=1)  # (B, T, D)
+        found.append(whole.square().sum(dim=-1))
+    return found
 
 
 def _flow(site: str, what: str, norms: Tensor, steps: Sequence[int], most_lags: int) -> Flow:

@@ -32,7 +32,7 @@ from .heads import AttentionMap, attention_maps
 from .influence import Influence, influence_by_distance, loss_by_position
 from .minimal_pairs import Judged, builtin_pairs, judge, read_pairs_file
 from .positions import Positions, positions_of
-from .reading import Reading, later_steps, prompt_of, read_pair, read_text
+from .reading import END, Reading, later_steps, pieces_of, prompt_of, read_pair, read_text
 from .search_tree import SearchTree, search_tree
 from .trace import record
 from .units import Tracking, find_units
@@ -226,7 +226,7 @@ class _Inspector:
             for what in ("state", "memory", "stream", "belief")
             for site, values in trace.all(what)
         }
-        return units, [tokenizer.piece(token) for token in rows.flatten().tolist()]
+        return units, pieces_of(tokenizer, rows.flatten().tolist())
 
     @cached_property
     def held_out(self) -> np.ndarray | None:
@@ -315,7 +315,7 @@ class _Inspector:
     def _piece(self, token: int) -> str:
         tokenizer = self.run.run.vocab.tokenizer
         assert tokenizer is not None
-        return "⟨end⟩" if self.is_pairs and token == tokenizer.boundary else tokenizer.piece(token)
+        return END if self.is_pairs and token == tokenizer.boundary else tokenizer.piece(token)
 
     def _embeddings(self) -> None:
         space = EmbeddingSpace.of(self.model) if self.is_neural else None

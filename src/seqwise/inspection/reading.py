@@ -73,7 +73,7 @@ def read_text(model: Any, tokenizer: Tokenizer, text: str, *, most_tokens: int) 
         ids = ids[:room]
     row = torch.from_numpy(np.concatenate([[tokenizer.boundary], ids, [tokenizer.boundary]])).unsqueeze(0)
     batch = Batch({"tokens": Tokens(row[:, :-1])}, {"tokens": Tokens(row[:, 1:])}).to(device_of(model))
-    tokens = [START, *(tokenizer.piece(token) for token in ids.tolist())]
+    tokens = [START, *pieces_of(tokenizer, ids.tolist())]
     return _read(model, tokenizer, batch, tokens, row[0, :-1].tolist(), notes)
 
 
@@ -92,9 +92,17 @@ def read_pair(model: Any, vocab: Vocab, source: str, target: str, *, most_tokens
         given, wanted = np.append(given[: room - 1], reader.boundary), wanted[: room - 1]
     framed = np.concatenate([[writer.boundary], wanted, [writer.boundary]])
     batch = PairStore(Rows.of([given]), Rows.of([framed]), []).batch(np.arange(1)).to(device_of(model))
-    tokens = [START, *(writer.piece(token) for token in wanted.tolist()), END]
+    tokens = [START, *pieces_of(writer, wanted.tolist()), END]
     reading = _read(model, writer, batch, tokens, framed.tolist(), notes)
-    return replace(reading, source=[*(reader.piece(token) for token in given[:-1].tolist()), END])
+    return replace(reading, source=[*pieces_of(reader, given[:-1].tolist()), END])
+
+
+def pieces_of(tokenizer: Tokenizer, ids: Sequence[int]) -> list[str]:
+    """What each token looks like in a text: words with the space behind them that a tokenizer of words leaves out."""
+    pieces = [tokenizer.piece(token) for token in ids]
+    if tokenizer.kind != "word":
+        return pieces
+    return [piece if piece.endswith("\n") else f"{piece} " for piece in pieces]
 
 
 def unseen_in(tokenizer: Tokenizer, text: str) -> list[str]:
