@@ -264,7 +264,7 @@ def test_products_inside_the_recurrence_have_mean_zero_and_variance_one(name: st
     nn.init.zeros_(cell.weights.bias_input)
     assert cell.kernel is None
     x, h = 3 * torch.randn(B, E), 5 * torch.randn(B, cell.weights.hidden_dim) + 2
-    for product in cell.weights(x, h, cell.weights.hidden):
+    for product in (cell.weights.of_input(x), cell.weights.of_hidden(h, cell.weights.hidden)):
         assert_same(product.mean(dim=-1), torch.zeros(B))
         assert_same(product.var(dim=-1, unbiased=False), torch.ones(B), atol=1e-3)
 
@@ -274,7 +274,7 @@ def test_layer_norm_inside_the_lstm_is_that_of_ba_and_others() -> None:
     cell = with_random_weights(LSTMCell(E, D, normalise=True))
     weights, memory_norm = cell.weights, cell.memory_norm
     x, h, c = torch.randn(B, E), torch.randn(B, D), torch.randn(B, D)
-    found_h, found_c = cell(x, (h, c), weights.hidden)
+    found_h, found_c = cell(weights.of_input(x), (h, c), weights.hidden)
     gates = normal(x @ weights.input.T) * weights.input_norm.weight + weights.bias_input
     gates = gates + normal(h @ weights.hidden.T) * weights.hidden_norm.weight + weights.bias_hidden
     i, f, g, o = gates.chunk(4, dim=-1)
@@ -288,7 +288,7 @@ def test_layer_norm_inside_the_lstm_is_that_of_ba_and_others() -> None:
 def test_layer_norm_inside_the_rnn_is_over_both_products(activation: str) -> None:
     cell = with_random_weights(RNNCell(E, D, activation=activation, normalise=True))
     weights, x, h = cell.weights, torch.randn(B, E), torch.randn(B, D)
-    (found,) = cell(x, (h,), weights.hidden)
+    (found,) = cell(weights.of_input(x), (h,), weights.hidden)
     summed = normal(x @ weights.input.T) * weights.input_norm.weight + weights.bias_input
     summed = summed + normal(h @ weights.hidden.T) * weights.hidden_norm.weight + weights.bias_hidden
     assert_same(found, torch.tanh(summed) if activation == "tanh" else summed.clamp(min=0))
@@ -298,7 +298,7 @@ def test_layer_norm_inside_the_rnn_is_over_both_products(activation: str) -> Non
 def test_layer_norm_inside_the_gru_is_over_both_products() -> None:
     cell = with_random_weights(GRUCell(E, D, normalise=True))
     weights, x, h = cell.weights, torch.randn(B, E), torch.randn(B, D)
-    (found,) = cell(x, (h,), weights.hidden)
+    (found,) = cell(weights.of_input(x), (h,), weights.hidden)
     from_input = normal(x @ weights.input.T) * weights.input_norm.weight + weights.bias_input
     from_hidden = normal(h @ weights.hidden.T) * weights.hidden_norm.weight + weights.bias_hidden
     (r_x, z_x, n_x), (r_h, z_h, n_h) = from_input.chunk(3, dim=-1), from_hidden.chunk(3, dim=-1)
@@ -311,6 +311,7 @@ def test_layer_norm_inside_the_gru_is_over_both_products() -> None:
 def test_layer_norm_inside_bears_large_recurrent_weights(name: str) -> None:
     cell = with_random_weights(CELLS[name](E))
     x, state = torch.randn(B, E), tuple(torch.randn(B, D) for _ in range(cell.num_states))
+    x = cell.weights.of_input(x)
     assert_same(cell(x, state, 100 * cell.weights.hidden), cell(x, state, cell.weights.hidden), atol=1e-3)
 
 

@@ -34,10 +34,10 @@ class GRUCell(nn.Module):
         self.weights = CellWeights(input_dim, model_dim, 3 * model_dim, normalise=normalise)
         self.kernel = torch.gru if reset == "after" and not normalise else None
 
-    def forward(self, x: Tensor, state: State, hidden_weight: Tensor) -> State:
-        """One step: x (B, E), h (B, D) -> h (B, D)."""
+    def forward(self, from_input: Tensor, state: State, hidden_weight: Tensor) -> State:
+        """One step: W x + b (B, 3D), h (B, D) -> h (B, D)."""
         (h,) = state
-        from_input, from_hidden = self.weights(x, h, hidden_weight)  # (B, 3D) each
+        from_hidden = self.weights.of_hidden(h, hidden_weight)  # (B, 3D)
         (r, z, n), (r_h, z_h, n_h) = from_input.chunk(3, dim=-1), from_hidden.chunk(3, dim=-1)
         r, z = (r + r_h).sigmoid(), (z + z_h).sigmoid()  # (1) (2)
         if self.reset == "after":

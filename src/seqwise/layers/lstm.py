@@ -55,10 +55,10 @@ class LSTMCell(nn.Module):
         with torch.no_grad():  # an open forget gate: memory first, forgetting is learned
             self.weights.bias_input[model_dim : 2 * model_dim] = forget_bias
 
-    def forward(self, x: Tensor, state: State, hidden_weight: Tensor) -> State:
-        """One step: x (B, E), h and c (B, D) -> h and c (B, D)."""
+    def forward(self, from_input: Tensor, state: State, hidden_weight: Tensor) -> State:
+        """One step: W x + b (B, 4D), h and c (B, D) -> h and c (B, D)."""
         h, c = state
-        from_input, from_hidden = self.weights(x, h, hidden_weight)  # (B, 4D) each
+        from_hidden = self.weights.of_hidden(h, hidden_weight)  # (B, 4D)
         i, f, g, o = (from_input + from_hidden).chunk(4, dim=-1)  # four times (B, D), in the order of torch's kernel
         i, f, o, g = i.sigmoid(), f.sigmoid(), o.sigmoid(), g.tanh()  # (1) (2)
         c = f * c + i * g  # (3)

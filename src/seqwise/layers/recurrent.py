@@ -39,7 +39,9 @@ class Cell(Protocol):
     """torch's function for all steps at once; None where it has none for these equations."""
     weights: CellWeights
 
-    def __call__(self, x: Tensor, state: State, hidden_weight: Tensor) -> State: ...
+    def __call__(self, from_input: Tensor, state: State, hidden_weight: Tensor) -> State:
+        """One step; `from_input` is W x + b."""
+        ...
 
 
 class CellWeights(nn.Module):
@@ -61,10 +63,13 @@ class CellWeights(nn.Module):
         self.input_norm = nn.LayerNorm(rows, bias=False) if normalise else nn.Identity()
         self.hidden_norm = nn.LayerNorm(rows, bias=False) if normalise else nn.Identity()
 
-    def forward(self, x: Tensor, h: Tensor, hidden_weight: Tensor) -> tuple[Tensor, Tensor]:
-        """W x + b and U h + b', (B, rows) each."""
-        from_input = self.input_norm(x @ self.input.T) + self.bias_input
-        return from_input, self.hidden_norm(h @ hidden_weight.T) + self.bias_hidden
+    def of_input(self, x: Tensor) -> Tensor:
+        """W x + b, of all steps at once: (..., E) -> (..., rows)."""
+        return self.input_norm(x @ self.input.T) + self.bias_input
+
+    def of_hidden(self, h: Tensor, hidden_weight: Tensor) -> Tensor:
+        """U h + b', step by step: (B, D) -> (B, rows)."""
+        return self.hidden_norm(h @ hidden_weight.T) + self.bias_hidden
 
     def flat(self, hidden_weight: Tensor) -> list[Tensor]:
         """In the order that kernels take them."""
@@ -132,9 +137,10 @@ class RecurrentLayer(nn.Module):
         outputs, states = [], []
         for direction, (cell, u) in enumerate(zip(self._cells, hidden_weights, strict=True)):
             now = tuple(s[:, direction] for s in state)  # (B, D) each
+            from_input = cell.weights.of_input(x)  # (B, T, rows)
             found: list[Tensor] = [x.new_empty(0)] * T
             for t in range(T) if direction == 0 else reversed(range(T)):
-                after = cell(x[:, t], now, u)
+                after = cell(from_input[:, t], now, u)
                 if lengths is not None:  # behind the end of a row nothing changes
                     is_step = (t < lengths.to(x.device)).unsqueeze(1)
                     after = tuple(torch.where(is_step, new, old) for new, old in zip(after, now, strict=True))

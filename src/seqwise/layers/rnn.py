@@ -41,10 +41,10 @@ class RNNCell(nn.Module):
             self.weights.hidden.data.mul_(identity)
             nn.init.normal_(self.weights.input, std=0.1 * input_dim**-0.5)
 
-    def forward(self, x: Tensor, state: State, hidden_weight: Tensor) -> State:
-        """One step: x (B, E), h (B, D) -> h (B, D)."""
+    def forward(self, from_input: Tensor, state: State, hidden_weight: Tensor) -> State:
+        """One step: W x + b (B, D), h (B, D) -> h (B, D)."""
         (h,) = state
-        from_input, from_hidden = self.weights(x, h, hidden_weight)  # (B, D) each
+        from_hidden = self.weights.of_hidden(h, hidden_weight)  # (B, D)
         h = self.activation(from_input + from_hidden)  # (1)
         note(self, "state", h)
         return (h,)
