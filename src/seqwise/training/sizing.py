@@ -115,6 +115,7 @@ def _for_pairs(model_name: str, facts: Facts) -> tuple[dict[str, Any], dict[str,
         width = 128 if is_small or minutes < 5 else 192 if minutes < 90 else 256
         model = {"num_layers": 2 if is_small else 3, "model_dim": width, "num_heads": width // 32}
         model["feed_forward_dim"] = 4 * width
+        model["context"] = max(256, facts.length)
     passes = minutes * 60 * PAIR_TOKENS_PER_SECOND / max(1, facts.train_tokens)
     model["dropout"] = 0.0 if is_small and passes < 20 else 0.1 if passes < 5 else 0.2 if passes < 20 else 0.3
     model["label_smoothing"] = 0.0 if is_small else 0.1
