@@ -6,12 +6,15 @@ import os
 import sys
 from pathlib import Path
 
+import hypothesis
 import pytest
 import torch
 
 from seqwise.cli import main
 
 SHARED_DATA = os.environ.get("SEQWISE_DATA")
+hypothesis.settings.register_profile("seqwise", deadline=None)  # the first example may wait for a compiler
+hypothesis.settings.load_profile("seqwise")
 
 
 @pytest.fixture(autouse=True)
