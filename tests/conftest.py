@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 import torch
 
@@ -24,6 +25,8 @@ BROWSER_FLAGS = [
     "--disable-sync",
 ]
 SHARED_DATA = os.environ.get("SEQWISE_DATA")
+hypothesis.settings.register_profile("seqwise", deadline=None)  # the first example may wait for a compiler
+hypothesis.settings.load_profile("seqwise")
 
 
 @pytest.fixture(autouse=True)

@@ -129,6 +129,14 @@ def test_what_does_not_fit_is_told(world: Path, terminal: Any) -> None:
     assert "goes with pairs" in terminal.refuses("predict", world / "text-run", "--scores")
 
 
+@pytest.mark.parametrize("family", ["seq2seq", "transformer"])
+def test_long_pairs_are_learned_without_being_asked_for_a_size(family: str, tmp_path: Path) -> None:
+    """Longer than any default: the size of the model follows."""
+    pairs = [*toy_pairs(200), *(("ab" * length, "BA" * length) for length in range(180, 190))]
+    run = seqwise.train(write_pairs(tmp_path / "long.tsv", pairs), family, out=tmp_path / "run", steps=2)
+    assert len(run.translate("ab" * 200, max_tokens=5)) <= 5
+
+
 def test_a_stopped_run_goes_on_to_the_bit(tmp_path: Path) -> None:
     file = write_pairs(tmp_path / "pairs.tsv", toy_pairs(300))
     settings = [*TINY, "training.average_over=3", "training.evaluate_every=5", "model.scheduled_sampling=30.0"]

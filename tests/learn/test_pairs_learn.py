@@ -39,8 +39,8 @@ def test_every_family_of_pairs_is_here() -> None:
 @pytest.mark.parametrize(
     ("family", "steps", "settings"),
     [
-        ("seq2seq", 220, ["model.attention=general"]),
-        ("seq2seq", 220, ["model.attention=additive", "model.cell=gru"]),
+        ("seq2seq", 300, ["model.attention=general"]),
+        ("seq2seq", 300, ["model.attention=additive", "model.cell=gru"]),
         ("transformer", 650, ["training.learning_rate=0.003"]),
     ],
 )

@@ -234,7 +234,8 @@ def test_the_loss_is_the_negative_score_and_smoothing_asks_for_every_token_alike
         tokens = torch.tensor([target[t] if t < len(target) else 0 for target in TARGETS])
         log_probs, state = model.step(tokens, state)
     expected = -0.7 * float(likelihood) - 0.3 * uniform
-    assert float(model.loss(batch).over(counts)) == pytest.approx(expected, abs=1e-5)
+    assert float(model.train().loss(batch).over(counts)) == pytest.approx(expected, abs=1e-5)
+    assert float(model.eval().loss(batch).over(counts)) == pytest.approx(-float(likelihood), abs=1e-5)
 
 
 @each_case

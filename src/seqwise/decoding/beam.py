@@ -9,6 +9,8 @@ A prompt is done when no running hypothesis can still beat the worst of its n be
 only rise: the best that one with log-probability l can reach is l / norm(longest)                      (2)
 (to divide by the norm of the present length instead, as is often done, stops too early).
 
+Models compute in torch; what is left of a step are a few numbers a prompt, which numpy adds up in less time.
+
 Shapes: N prompts, W beam width, R = N * W rows, V vocabulary, T tokens so far, C candidates.
 """
 
@@ -17,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -30,14 +33,14 @@ from .settings import DecodingConfig, Hypothesis, length_norm
 class Candidates:
     """One step of the search, for whoever watches: the best continuations of each prompt, best first, (N, C) each."""
 
-    parents: Tensor
+    parents: np.ndarray
     """Which of the hypotheses that went on before, counted over all prompts."""
-    tokens: Tensor
-    totals: Tensor
+    tokens: np.ndarray
+    totals: np.ndarray
     """Log-probability, with penalties, of all tokens so far."""
-    ends: Tensor
+    ends: np.ndarray
     """bool: complete with this token."""
-    goes_on: Tensor
+    goes_on: np.ndarray
     """bool: one of the beam. What neither ends nor goes on is dropped."""
 
 
@@ -49,101 +52,104 @@ def beam_search(
 ) -> list[list[Hypothesis]]:
     """The `num_results` best of each prompt; `limits` are the tokens to add to each at most."""
     log_probs, state = model.start(prompt)  # (N, V): one hypothesis each to begin with
-    beams = _Beams(len(prompt), config, limits, log_probs.device, watch)
+    beams = _Beams(len(prompt), config, limits, watch)
     while True:
         rows, sources = beams.advance(log_probs)
         if not len(sources):
             return [best_of(found, config) for found in beams.finished]
-        state = select_rows(state, rows, None if len(sources) == beams.num_before else sources)
-        log_probs, state = model.step(beams.tokens[:, -1], state)
+        kept = [torch.from_numpy(numbers).to(log_probs.device) for numbers in (rows, sources)]
+        state = select_rows(state, kept[0], None if len(sources) == beams.num_before else kept[1])
+        log_probs, state = model.step(torch.from_numpy(beams.tokens[:, -1].copy()), state)
 
 
 class _Beams:
     """The hypotheses of the prompts that are not done yet."""
 
-    def __init__(
-        self,
-        num_prompts: int,
-        config: DecodingConfig,
-        limits: Sequence[int],
-        device: torch.device,
-        watch: Watch | None = None,
-    ):
+    def __init__(self, num_prompts: int, config: DecodingConfig, limits: Sequence[int], watch: Watch | None = None):
         self.config, self.watch = config, watch
         self.finished: list[list[Hypothesis]] = [[] for _ in range(num_prompts)]
-        self.prompts = torch.arange(num_prompts)  # which of them is still running, (N,)
+        self.prompts = np.arange(num_prompts)  # which of them is still running, (N,)
         self.num_before = num_prompts
-        self.limits = torch.tensor(limits)
+        self.limits = np.array(limits)
         norms = [length_norm(limit, config.length_penalty, config.length_form) for limit in limits]
-        self.norms = torch.tensor(norms, dtype=torch.float64)  # of the longest, for (2)
-        self.worst = torch.full((num_prompts,), float("-inf"), dtype=torch.float64)  # of the n best, while there are n
-        self.tokens = torch.empty(num_prompts, 0, dtype=torch.long, device=device)  # (R, T)
-        self.totals = torch.zeros(num_prompts, 1, dtype=torch.float64, device=device)  # (N, W): what search adds up
+        self.norms = np.array(norms)  # of the longest, for (2)
+        self.worst = np.full(num_prompts, -np.inf)  # of the n best, while there are n
+        self.tokens = np.empty((num_prompts, 0), dtype=np.int64)  # (R, T)
+        self.totals = np.zeros((num_prompts, 1))  # (N, W): what search adds up
         self.log_totals = self.totals  # the same without penalties
 
-    def advance(self, log_probs: Tensor) -> tuple[Tensor, Tensor]:
+    def advance(self, log_probs: Tensor) -> tuple[np.ndarray, np.ndarray]:
         """Add a token to each hypothesis: log_probs (R, V) -> the rows (R',) that go on, and which prompts (N',)."""
         N, width = self.totals.shape
-        W, config = self.config.beam_width, self.config
-        allowed = adjusted(log_probs, self.tokens, config)
+        W, stop = self.config.beam_width, self.config.stop
+        allowed = adjusted(log_probs, torch.from_numpy(self.tokens).to(log_probs.device), self.config)
         k = min(2 * W, log_probs.shape[1])
-        values, tokens = top_tokens(allowed, k)  # (R, k)
-        reached = (self.totals.view(-1, 1) + values.double()).view(N, width * k)
+        values, tokens = (found.cpu().numpy() for found in top_tokens(allowed, k))  # (R, k)
+        reached = (self.totals.reshape(-1, 1) + values).reshape(N, width * k)
         # a stop token ends at most one continuation of each row, so 2W candidates hold W that go on
-        best, place = reached.topk(min(2 * W, width * k), dim=1)  # (N, C)
-        rows = place // k + torch.arange(N, device=place.device).unsqueeze(1) * width  # (N, C), of R
-        chosen = tokens.view(N, width * k).gather(1, place)
-        is_possible = best > float("-inf")
-        ends = is_possible & (chosen == config.stop) if config.stop is not None else torch.zeros_like(is_possible)
+        place = np.argsort(-reached, axis=1, kind="stable")[:, : 2 * W]  # (N, C)
+        best = np.take_along_axis(reached, place, axis=1)
+        rows = place // k + np.arange(N)[:, None] * width  # (N, C), of R
+        chosen = np.take_along_axis(tokens.reshape(N, width * k), place, axis=1)
+        is_possible = best > -np.inf
+        ends = is_possible & (chosen == stop) if stop is not None else np.zeros_like(is_possible)
         goes_on = is_possible & ~ends
-        ends &= goes_on.cumsum(dim=1) < W  # those behind the W best that go on are not of the beam
+        ends &= goes_on.cumsum(axis=1) < W  # those behind the W best that go on are not of the beam
         log_totals = best
         if allowed is not log_probs:
-            log_totals = self.log_totals.view(-1)[rows] + log_probs.double()[rows, chosen]
+            places = [torch.from_numpy(numbers).to(log_probs.device) for numbers in (rows, chosen)]
+            log_totals = self.log_totals.reshape(-1)[rows] + log_probs[places[0], places[1]].double().cpu().numpy()
         self._finish(ends, rows, chosen, best, log_totals, ends=True)
 
-        first = (~goes_on).to(torch.uint8).argsort(dim=1, stable=True)[:, :W]  # the W best that go on, in order
-        is_kept = goes_on.gather(1, first)
+        first = np.argsort(~goes_on, axis=1, kind="stable")[:, :W]  # the W best that go on, in order
+        is_kept = np.take_along_axis(goes_on, first, axis=1)
+        going = np.zeros_like(goes_on)
+        np.put_along_axis(going, first, is_kept, axis=1)
         if self.watch is not None:
-            going = torch.zeros_like(goes_on).scatter(1, first, is_kept)
             self.watch(Candidates(rows, chosen, best, ends, going))
-        kept = best.gather(1, first).masked_fill(~is_kept, float("-inf"))  # (N, W)
-        length = self.tokens.shape[1] + 1
-        is_done = (self.worst >= kept[:, 0].cpu() / self.norms) | ~is_kept[:, 0].cpu()  # (2), or nothing left
-        is_out = ~is_done & (length >= self.limits)  # what is still running competes as it is
-        if bool(is_out.any()):
-            running = torch.zeros_like(goes_on).scatter(1, first, is_kept) & is_out.to(kept.device).unsqueeze(1)
-            self._finish(running, rows, chosen, best, log_totals, ends=False)
-        sources = (~(is_done | is_out)).nonzero().squeeze(1)
-        self._keep(sources, rows.gather(1, first), chosen.gather(1, first), kept, log_totals.gather(1, first))
-        return self.rows, sources.to(log_probs.device)
+        kept = np.where(is_kept, np.take_along_axis(best, first, axis=1), -np.inf)  # (N, W)
+        is_done = (self.worst >= kept[:, 0] / self.norms) | ~is_kept[:, 0]  # (2), or nothing left
+        is_out = ~is_done & (self.tokens.shape[1] + 1 >= self.limits)  # what is still running competes as it is
+        if is_out.any():
+            self._finish(going & is_out[:, None], rows, chosen, best, log_totals, ends=False)
+        sources = np.flatnonzero(~(is_done | is_out))
+        rows, chosen, log_totals = (np.take_along_axis(each, first, axis=1) for each in (rows, chosen, log_totals))
+        return self._keep(sources, rows, chosen, kept, log_totals), sources
 
     def _finish(
-        self, which: Tensor, rows: Tensor, chosen: Tensor, best: Tensor, log_totals: Tensor, *, ends: bool
+        self,
+        which: np.ndarray,
+        rows: np.ndarray,
+        chosen: np.ndarray,
+        best: np.ndarray,
+        log_totals: np.ndarray,
+        *,
+        ends: bool,
     ) -> None:
         """Candidates (N, C) that are complete go to their prompts."""
-        if not bool(which.any()):
+        if not which.any():
             return
-        prompts = which.nonzero()[:, 0].tolist()
-        tokens = torch.cat([self.tokens[rows[which]], chosen[which].unsqueeze(1)], dim=1).tolist()
+        prompts = np.nonzero(which)[0].tolist()
+        tokens = np.concatenate([self.tokens[rows[which]], chosen[which][:, None]], axis=1).tolist()
         is_penalised = self.config.repetition_penalty != 1.0
         for n, added, total, log_prob in zip(
             prompts, tokens, best[which].tolist(), log_totals[which].tolist(), strict=True
         ):
             found = Hypothesis(added, log_prob, ends, total if is_penalised else None)
-            mine = self.finished[int(self.prompts[n])]
-            mine.append(found)
+            self.finished[int(self.prompts[n])].append(found)
         for n in set(prompts):
             mine = self.finished[int(self.prompts[n])] = best_of(self.finished[int(self.prompts[n])], self.config)
             if len(mine) == self.config.num_results:
                 self.worst[n] = mine[-1].score(self.config.length_penalty, self.config.length_form)
 
-    def _keep(self, sources: Tensor, rows: Tensor, chosen: Tensor, totals: Tensor, log_totals: Tensor) -> None:
-        """Go on with these prompts (N',) and their W hypotheses."""
+    def _keep(
+        self, sources: np.ndarray, rows: np.ndarray, chosen: np.ndarray, totals: np.ndarray, log_totals: np.ndarray
+    ) -> np.ndarray:
+        """Go on with these prompts (N',) and their W hypotheses, whose rows (R',) are returned."""
         self.num_before = len(self.prompts)
-        here = sources.to(rows.device)
-        self.rows = rows[here].view(-1)  # (R',)
-        self.tokens = torch.cat([self.tokens[self.rows], chosen[here].view(-1, 1)], dim=1)
-        self.totals, self.log_totals = totals[here], log_totals[here]
+        kept = rows[sources].reshape(-1)
+        self.tokens = np.concatenate([self.tokens[kept], chosen[sources].reshape(-1, 1)], axis=1)
+        self.totals, self.log_totals = totals[sources], log_totals[sources]
         self.prompts, self.limits, self.norms = self.prompts[sources], self.limits[sources], self.norms[sources]
         self.worst = self.worst[sources]
+        return kept

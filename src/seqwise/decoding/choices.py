@@ -15,16 +15,13 @@ LARGE_VOCAB = 1024  # from here on looking into few blocks is faster than sortin
 
 
 def adjusted(log_probs: Tensor, tokens: Tensor, config: DecodingConfig) -> Tensor:
-    """`log_probs` (R, V) after `tokens` (R, T): no early stop, and what was added before less probable."""
-    too_early = config.stop is not None and tokens.shape[1] + 1 < config.min_tokens
-    if not too_early and config.repetition_penalty == 1.0:
-        return log_probs
-    log_probs = log_probs.clone()
-    if config.repetition_penalty != 1.0 and tokens.shape[1]:
-        log_probs.scatter_(1, tokens, log_probs.gather(1, tokens) * config.repetition_penalty)
-    if too_early:
+    """`log_probs` (R, V) after `tokens` (R, T): no early stop, which is written in place, and in a copy what was added
+    before less probable."""
+    if config.stop is not None and tokens.shape[1] + 1 < config.min_tokens:
         log_probs[:, config.stop] = float("-inf")
-    return log_probs
+    if config.repetition_penalty == 1.0 or not tokens.shape[1]:
+        return log_probs
+    return log_probs.scatter(1, tokens, log_probs.gather(1, tokens) * config.repetition_penalty)
 
 
 def top_tokens(log_probs: Tensor, k: int) -> tuple[Tensor, Tensor]:

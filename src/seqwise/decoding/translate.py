@@ -26,7 +26,7 @@ from .settings import DecodingConfig, Hypothesis
 from .side_by_side import side_by_side
 
 LINES = 4096  # read ahead, to find those of about one length
-PLACES = 4096  # tokens of sources in a batch, over the width of the beam
+PLACES = 8192  # tokens of sources in a batch, over the width of the beam
 MORE_TOKENS = 10  # than the longest target that training had for a source of this length
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import scaled_dot_product_attention
+from torch.nn.functional import linear, scaled_dot_product_attention
 
 from .attention import attend
 
@@ -54,10 +54,10 @@ class SelfAttention(nn.Module):
 
     def step(self, x: Tensor, before: Tensor) -> tuple[Tensor, Tensor]:
         """`forward_causal` with fewer calls, for one step of each row: x (B, D)."""
-        projected = self.to_query_key_value(x).view(len(x), 3, self.num_heads, 1, -1)  # (B, 3, H, 1, K)
+        projected = linear(x, self.to_query_key_value.weight).view(len(x), 3, self.num_heads, 1, -1)  # (B, 3, H, 1, K)
         kept = torch.cat([before, projected[:, 1:]], dim=3)
         y = scaled_dot_product_attention(projected[:, 0], kept[:, 0], kept[:, 1])  # (B, H, 1, K)
-        return self.to_output(y.reshape(x.shape)), kept
+        return linear(y.reshape(x.shape), self.to_output.weight), kept
 
     def _project(self, x: Tensor) -> tuple[Tensor, ...]:
         """Queries, keys and values, (B, H, T, K) each."""
@@ -86,7 +86,7 @@ class CrossAttention(nn.Module):
     def forward(self, x: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
         """x (N * W, T, D), or (N * W, D) where T is one; keys and values (N, H, S, K); mask (N, 1, 1, S)."""
         y = attend(self, self._queries(x, len(keys)), keys, values, mask=mask)
-        return self.to_output(y.transpose(1, 2).reshape(x.shape))
+        return linear(y.transpose(1, 2).reshape(x.shape), self.to_output.weight)
 
     def attention(self, x: Tensor, keys: Tensor, mask: Tensor | None) -> Tensor:
         """Where each head looks, written out: (N * W, H, T, S)."""
@@ -98,4 +98,8 @@ class CrossAttention(nn.Module):
 
     def _queries(self, x: Tensor, num_sources: int) -> Tensor:
         """The hypotheses of a source side by side, so that its memory is not copied: (N, H, W * T, K)."""
-        return self.to_query(x).view(num_sources, -1, self.num_heads, x.shape[-1] // self.num_heads).transpose(1, 2)
+        return (
+            linear(x, self.to_query.weight)
+            .view(num_sources, -1, self.num_heads, x.shape[-1] // self.num_heads)
+            .transpose(1, 2)
+        )

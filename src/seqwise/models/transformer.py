@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from torch import Tensor, nn
+from torch.nn.functional import layer_norm
 
 from ..data.batch import Tokens
 from ..errors import ConfigError
@@ -74,11 +75,15 @@ class Sublayer(nn.Module):
         return self.leave(x, layer(self.enter(x)))
 
     def enter(self, x: Tensor) -> Tensor:
-        return self.norm(x) if self.is_pre else x
+        return self._normed(x) if self.is_pre else x
 
     def leave(self, x: Tensor, y: Tensor) -> Tensor:
-        x = x + self.dropout(y)
-        return x if self.is_pre else self.norm(x)
+        x = x + (self.dropout(y) if self.training else y)
+        return x if self.is_pre else self._normed(x)
+
+    def _normed(self, x: Tensor) -> Tensor:
+        """The function, not the module: a step of search is so short that calls of modules count."""
+        return layer_norm(x, self.norm.normalized_shape, self.norm.weight, self.norm.bias)
 
 
 class Block(nn.Module):
@@ -108,7 +113,7 @@ class Block(nn.Module):
         attend = self.attention.forward_causal if x.dim() == 3 else self.attention.step
         y, kept = attend(self.attention_sublayer.enter(x), before)  # (3)
         x = self.attention_sublayer.leave(x, y)
-        x = self.cross_sublayer(x, lambda x: self.cross(x, keys, values, mask))
+        x = self.cross_sublayer.leave(x, self.cross(self.cross_sublayer.enter(x), keys, values, mask))
         return noted(self, "stream", self.feed_forward_sublayer(x, self.feed_forward)), kept
 
 

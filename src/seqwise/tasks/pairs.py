@@ -25,7 +25,7 @@ from .task import Advance, BatchSource, Facts, Tell
 FEW_WORDS = 300  # so many at most, each often: words (phonemes, number words) are the letters of this side
 OFTEN = 20
 SENTENCE_CHARACTERS, MANY_WORDS = 25, 1000  # from here on a side is made of sentences
-LARGEST_VOCAB, CHARACTERS_PER_PAIR = 8000, 450  # byte pairs; text for each
+LARGEST_VOCAB, CHARACTERS_PER_PAIR = 8000, 750  # byte pairs; text for each
 DEFAULT_SEARCH = {"method": "beam", "beam_width": 5, "length_penalty": 1.0, "length_form": "gnmt", "max_tokens": 1000}
 DEFAULT_RATIO = 3.0
 
