@@ -54,7 +54,7 @@ def train(data: str, folder: Path, budget: list[str], side_by_side: bool) -> dic
             command = ["train", data, "--model", "seq2seq", "--out", str(out), *budget]
             command += ["--set", f"model.attention={kind}"]
             command += ["--set", "training.threads=1"] if side_by_side else []
-            processes.append(subprocess.Popen([sys.executable, "-m", "seqwise", *command], stderr=subprocess.DEVNULL))
+            processes.append(subprocess.Popen([sys.executable, "-m", "seqwise", *command], stdout=subprocess.DEVNULL))
             if not side_by_side:
                 processes[-1].wait()
     assert not any(process.wait() for process in processes)

@@ -49,6 +49,24 @@ def peak_bytes() -> int:
     return 1024 * int(status.partition("VmHWM:")[2].split()[0])
 
 
+def peak_of_command(arguments: list[str], *, out: Path, environment: dict[str, str] | None = None) -> float:
+    """The most memory that `seqwise` with these arguments had, in bytes; what it prints goes to `out`."""
+    program = "import sys; from benchmarks.measure import peak_bytes; from seqwise.cli import main\n"
+    program += "try: code = main()\nexcept SystemExit as end: code = end.code\nsys.stderr.write(f'\\n{peak_bytes()}')\n"
+    program += "sys.exit(code)"
+    with out.open("w") as file:
+        done = subprocess.run(
+            [sys.executable, "-c", program, *arguments],
+            env={**os.environ, **(environment or {})},
+            stdout=file,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    if done.returncode:
+        raise SystemExit(done.stderr)
+    return float(done.stderr.splitlines()[-1])
+
+
 class Side:
     """A side in a process of its own: where it needs other packages, its memory is measured, or threads would meet.
 

@@ -10,12 +10,11 @@ from __future__ import annotations
 import argparse
 import os
 import random
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 
+from benchmarks.measure import peak_of_command
 from seqwise.data.builtin import BUILTIN
 
 LIMIT = 1e9
@@ -35,17 +34,9 @@ def peak_of_training(text: Path, out: Path, cache: Path, tokenizer: str) -> tupl
     """Peak resident bytes and seconds of a training of three steps."""
     command = ["train", str(text), "--out", str(out), "--steps", "3", "--tokenizer", tokenizer]
     command += ["--set", "tokenizer.vocab_size=4096"] if tokenizer == "bpe" else []
-    measured = "import resource, sys; from seqwise.cli import main\ntry: main()\nexcept SystemExit: pass\n"
-    measured += "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
     began = time.perf_counter()
-    done = subprocess.run(
-        [sys.executable, "-c", measured, *command],
-        env={**os.environ, "SEQWISE_CACHE": str(cache)},
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    return 1024 * float(done.stdout.strip().splitlines()[-1]), time.perf_counter() - began
+    peak = peak_of_command(command, out=Path(os.devnull), environment={"SEQWISE_CACHE": str(cache)})
+    return peak, time.perf_counter() - began
 
 
 def main() -> None:

@@ -8,13 +8,12 @@ A tiny model (dates from English to French) answers greedily, so that the lines 
 from __future__ import annotations
 
 import argparse
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 
 import seqwise
+from benchmarks.measure import peak_of_command
 from seqwise.data.pairs import open_pairs
 
 FEW = 20_000
@@ -24,15 +23,11 @@ SETTINGS = ["model.model_dim=32", "model.cell=gru"]
 
 def translate(run: Path, sources: Path, out: Path) -> tuple[float, float, int]:
     """Peak resident bytes, seconds, and lines written."""
-    measured = "import resource, sys; from seqwise.cli import main\ntry: main()\nexcept SystemExit: pass\n"
-    measured += "sys.stderr.write(str(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss))"
-    command = [sys.executable, "-c", measured, "predict", str(run), str(sources), "--method", "greedy"]
     began = time.perf_counter()
-    with out.open("w") as file:
-        done = subprocess.run(command, check=True, stdout=file, stderr=subprocess.PIPE, text=True)
+    peak = peak_of_command(["predict", str(run), str(sources), "--method", "greedy"], out=out)
     with out.open("rb") as file:
         lines = sum(1 for _ in file)
-    return 1024 * float(done.stderr.strip().splitlines()[-1]), time.perf_counter() - began, lines
+    return peak, time.perf_counter() - began, lines
 
 
 def main() -> None:

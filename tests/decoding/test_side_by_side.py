@@ -36,10 +36,7 @@ def test_one_item_has_all_threads(cores: int) -> None:
 
 
 def test_what_goes_wrong_is_told_and_threads_are_given_back(cores: int) -> None:
-    begun: list[int] = []
-
     def work(number: int) -> int:
-        begun.append(number)
         if number == 8:
             raise ValueError("eight")
         return number

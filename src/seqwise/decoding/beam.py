@@ -57,8 +57,8 @@ def beam_search(
         rows, sources = beams.advance(log_probs)
         if not len(sources):
             return [best_of(found, config) for found in beams.finished]
-        kept = [torch.from_numpy(numbers).to(log_probs.device) for numbers in (rows, sources)]
-        state = select_rows(state, kept[0], None if len(sources) == beams.num_before else kept[1])
+        index, of_memory = (torch.from_numpy(numbers).to(log_probs.device) for numbers in (rows, sources))
+        state = select_rows(state, index, None if len(sources) == beams.num_before else of_memory)
         log_probs, state = model.step(torch.from_numpy(beams.tokens[:, -1].copy()), state)
 
 
@@ -97,8 +97,8 @@ class _Beams:
         ends &= goes_on.cumsum(axis=1) < W  # those behind the W best that go on are not of the beam
         log_totals = best
         if allowed is not log_probs:
-            places = [torch.from_numpy(numbers).to(log_probs.device) for numbers in (rows, chosen)]
-            log_totals = self.log_totals.reshape(-1)[rows] + log_probs[places[0], places[1]].double().cpu().numpy()
+            here = tuple(torch.from_numpy(numbers).to(log_probs.device) for numbers in (rows, chosen))
+            log_totals = self.log_totals.reshape(-1)[rows] + log_probs[here].double().cpu().numpy()
         self._finish(ends, rows, chosen, best, log_totals, ends=True)
 
         first = np.argsort(~goes_on, axis=1, kind="stable")[:, :W]  # the W best that go on, in order

@@ -38,5 +38,5 @@ def dropped_out(x: Tensor, share: float) -> Tensor:
         return functional.dropout(x, share)
     draws = torch.empty(math.ceil(x.numel() / 4), dtype=torch.int64).random_(-(1 << 63), None)
     levels = draws.view(torch.int16)[: x.numel()].view(x.shape)
-    kept = levels >= round(share * LEVELS) - LEVELS // 2
+    kept = levels >= min(round(share * LEVELS), LEVELS - 1) - LEVELS // 2
     return x * kept.to(x.dtype).mul_(1 / (1 - share))

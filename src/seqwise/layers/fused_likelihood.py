@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+from torch.nn.functional import cross_entropy, linear
 
 BLOCK = 1 << 20  # logits in a block: 4 MB
 SMALL_VOCAB = 1000  # below, the usual way is as fast
@@ -63,6 +64,5 @@ class FusedLikelihood(torch.autograd.Function):
 def fused_loss(hidden: Tensor, weight: Tensor, targets: Tensor, smoothing: float) -> Tensor:
     """(1), in nats: (N, D), (V, D), (N,) -> ()."""
     if hidden.device.type != "cpu" or len(weight) < SMALL_VOCAB:
-        logits = torch.nn.functional.linear(hidden, weight)
-        return torch.nn.functional.cross_entropy(logits, targets, reduction="sum", label_smoothing=smoothing)
+        return cross_entropy(linear(hidden, weight), targets, reduction="sum", label_smoothing=smoothing)
     return FusedLikelihood.apply(hidden, weight, targets, smoothing)
