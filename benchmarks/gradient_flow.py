@@ -27,7 +27,7 @@ DATA, WIDTH, NUM_TOKENS = "python-reference", 128, 240
 LAGS = (1, 2, 5, 10, 20, 50, 100)
 ENTRANTS = {
     "rnn, tanh": ("rnn", {}),
-    "rnn, ReLU from the identity": ("rnn", {"activation": "relu", "identity": 1.0}),
+    "rnn, ReLU from the identity": ("rnn", {"activation": "relu", "identity_init": True}),
     "gru": ("gru", {}),
     "lstm": ("lstm", {}),
     "gpt": ("gpt", {"num_layers": 2, "num_heads": 4, "context": 256}),

@@ -132,8 +132,13 @@ class TrainedRun:
             return str(opened.parts[part][0][0])
         return "".join(islice(opened.parts[part].blocks(), 8))[:num_chars]
 
-    def inspect(self, text: str, *, target: str | None = None, **options: Any) -> Inspection:
-        """What goes on inside the model while it reads a text; options as in `InspectOptions`."""
+    def unseen_store(self) -> Any:
+        """The run's own test or valid part, as its task stores it."""
+        opened, part = self._open(None, None)
+        return self.task.store(opened, part, self.run.vocab)
+
+    def inspect(self, text: str | None = None, *, target: str | None = None, **options: Any) -> Inspection:
+        """What goes on inside the model while it reads a text, or its own unseen data; options: `InspectOptions`."""
         from .inspection.inspect import InspectOptions, inspect_run
 
         return inspect_run(self, text, target=target, options=InspectOptions(**options))

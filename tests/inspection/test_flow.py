@@ -15,7 +15,7 @@ from seqwise.models import MODELS
 from seqwise.models.contract import Interface
 
 VOCAB = 7
-RECURRENT = [("rnn", {}), ("rnn", {"activation": "relu", "identity": 1.0}), ("gru", {}), ("lstm", {})]
+RECURRENT = [("rnn", {}), ("rnn", {"activation": "relu", "identity_init": True}), ("gru", {}), ("lstm", {})]
 
 
 def build(family: str, **settings: Any) -> nn.Module:
@@ -95,6 +95,37 @@ def test_gradients_of_states_are_finite_differences(family: str, settings: dict[
         assert state_flow.by_lag[lag] == pytest.approx(square**0.5, rel=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("family", "settings", "blocks"),
+    [
+        ("gpt", {"context": 16, "num_layers": 3, "model_dim": 8, "num_heads": 2}, "blocks"),
+        ("conv", {"model_dim": 6, "num_layers": 3}, "layers"),
+    ],
+)
+def test_what_arrives_through_a_block_is_what_is_left_without_its_skip(
+    family: str, settings: dict[str, Any], blocks: str
+) -> None:
+    model, T, step = build(family, **settings), 10, 9
+    batch = next_token_batch(rows(2, T))
+    found = gradient_flow(model, batch, steps=[step], most_lags=T)
+    for number, block in enumerate(getattr(model.body, blocks)):
+        entered: list[Tensor] = []
+
+        def cut_skip(_: Any, arguments: tuple[Any, ...], out: Tensor, entered: list[Tensor] = entered) -> Tensor:
+            x = arguments[0]
+            x.retain_grad()
+            entered.append(x)
+            return out - x + x.detach()  # the same value, by one path alone
+
+        handle = block.register_forward_hook(cut_skip)
+        (-model.score(batch)[0][:, step].sum()).backward()
+        handle.remove()
+        lengths = entered[0].grad.norm(dim=-1)  # (B, T)
+        flow = next(flow for flow in found if flow.what == "block" and f".{number}" in flow.site)
+        for lag in (0, 1, 5):
+            assert flow.by_lag[lag] == pytest.approx(float(lengths[:, step - lag].mean()), rel=1e-6)
+
+
 def test_a_window_is_not_reached_from_behind_its_end() -> None:
     model = build("window", window=3, embed_dim=5, model_dim=6)
     flows = gradient_flow(model, next_token_batch(rows(2, 12)), steps=[8, 11], most_lags=8)
@@ -130,7 +161,7 @@ def test_tanh_decays_and_the_others_hold() -> None:
     T, left = 60, {}
     for name, (family, settings) in {
         "tanh": ("rnn", {}),
-        "identity": ("rnn", {"activation": "relu", "identity": 1.0}),
+        "identity": ("rnn", {"activation": "relu", "identity_init": True}),
         "lstm": ("lstm", {"forget_bias": 4.0}),
         "gpt": ("gpt", {"context": 64, "num_layers": 2, "num_heads": 4}),
     }.items():

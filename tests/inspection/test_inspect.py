@@ -8,12 +8,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from conftest import Terminal
 
 from seqwise.api import TrainedRun, train
 from seqwise.errors import ConfigError, DataError
-from seqwise.inspection.inspect import Inspection, inspect_run
+from seqwise.inspection.heads import AttentionMap
+from seqwise.inspection.inspect import Inspection, InspectOptions, OverText, inspect_run
 from seqwise.inspection.page import write_inspection
 
 SMALL = {
@@ -124,16 +126,90 @@ def test_a_text_longer_than_the_context_is_cut_and_told(runs: dict[str, TrainedR
     assert any("the first 63 are shown" in note for note in found.reading.notes)
 
 
-def test_nothing_to_read_and_the_wrong_task_are_refused(runs: dict[str, TrainedRun], tmp_path: Path) -> None:
+def test_nothing_to_read_and_what_does_not_belong_are_refused(runs: dict[str, TrainedRun]) -> None:
     with pytest.raises(DataError, match="no text"):
         inspect_run(runs["lstm"], "")
     with pytest.raises(DataError, match="no source"):
         inspect_run(runs["general"], "  ", target="x")
     with pytest.raises(ConfigError, match="no target"):
         inspect_run(runs["lstm"], "a", target="b")
-    digits = train("digits-rows", "gru", out=tmp_path / "digits", steps=1)
-    with pytest.raises(ConfigError, match="trained on label"):
-        inspect_run(digits, "a")
+
+
+# --- numbers and examples ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def series(tmp_path_factory: pytest.TempPathFactory) -> dict[str, TrainedRun]:
+    folder = tmp_path_factory.mktemp("series")
+    rows = [f"{10 + 3 * math.sin(t / 2):.3f},{'' if t % 17 == 5 else t % 4}" for t in range(240)]
+    (folder / "waves.csv").write_text("wave,saw\n" + "\n".join(rows) + "\n")
+    settings = {"kalman": [], "hmm": ["model.num_states=3"], "lstm": ["model.model_dim=8"]}
+    return {
+        family: train(folder / "waves.csv", family, out=folder / family, overrides=overrides, steps=3)
+        for family, overrides in settings.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("family", "inside"), [("kalman", "mean"), ("hmm", "belief"), ("lstm", "forget gate")], ids=lambda name: name
+)
+def test_a_series_is_read_beside_what_was_expected(family: str, inside: str, series: dict[str, TrainedRun]) -> None:
+    run = series[family]
+    found = inspect_run(run, options=InspectOptions(most_tokens=12, row=2))
+    wave, saw = found.reading.columns
+    store = run.unseen_store()
+    first = store.first + 2
+    expected = run.run.vocab.scaling.undo(store.values[first : first + 12])
+    assert wave.values == pytest.approx(expected[:, 0].tolist())
+    gaps = [not there for there in store.is_observed[first : first + 12, 1].tolist()]
+    assert [math.isnan(value) for value in saw.values] == gaps
+    assert all(low < middle < high for low, middle, high in zip(wave.low, wave.middle, wave.high, strict=True))
+    assert len(found.reading.bits) == 13
+    values = next(each for each in found.over_text if each.what == inside).values
+    assert len(values) == 12
+    assert ("gradients" in found.absent) == (family != "lstm")
+    page = write_inspection([found])
+    assert 'id="read-0-0"' in page
+    assert "numbers are not searched for" in page
+
+
+def test_a_kalman_filters_expectation_is_what_its_surprise_is_measured_by(series: dict[str, TrainedRun]) -> None:
+    """The log density of a step, from the mean and spread that the page shows of it."""
+    found = inspect_run(series["kalman"], options=InspectOptions(most_tokens=6))
+    (scale, _), (wave, saw) = series["kalman"].run.vocab.scaling.scale, found.reading.columns
+    for t in range(6):
+        if not math.isnan(saw.values[t]):
+            continue  # then two columns, which belong together
+        sd = (wave.high[t] - wave.low[t]) / 2 / 1.96
+        z = (wave.values[t] - wave.middle[t]) / sd
+        nats = 0.5 * z**2 + math.log(sd / scale) + 0.5 * math.log(2 * math.pi)
+        assert found.reading.bits[t + 1] == pytest.approx(nats / math.log(2), rel=1e-3, abs=1e-3)
+
+
+def test_an_example_shows_its_answers_and_what_reaches_its_first_step(tmp_path: Path) -> None:
+    run = train("parity:8", "rnn", out=tmp_path / "run", steps=3, overrides=["model.model_dim=8"])
+    found = inspect_run(run, options=InspectOptions(row=1))
+    store = run.unseen_store()
+    T = store.inputs.shape[1]
+    assert len(found.reading.tokens) == T
+    answers = found.reading.expected[-1]
+    assert sum(option.probability for option in answers) == pytest.approx(1)
+    right = run.run.vocab.labels[store.answers[1]]
+    probability = next(option.probability for option in answers if option.piece == right)
+    assert found.reading.bits[-1] == pytest.approx(-math.log2(probability), abs=1e-4)
+    state = next(flow for flow in found.flow if flow.what == "state")
+    assert len(state.by_lag) == T
+    write_inspection([found])
+
+
+def test_text_for_what_reads_numbers_and_rows_that_are_not_there_are_refused(series: dict[str, TrainedRun]) -> None:
+    with pytest.raises(ConfigError, match="reads numbers, not text"):
+        inspect_run(series["kalman"], "some text")
+    with pytest.raises(DataError, match="none with the number 9,999"):
+        inspect_run(series["kalman"], options=InspectOptions(row=9999))
+
+
+# --- the command ------------------------------------------------------------------------------------------------------
 
 
 def test_the_command_writes_a_page_and_json_holds_what_it_shows(
@@ -165,6 +241,28 @@ def test_what_does_not_go_together_is_refused(runs: dict[str, TrainedRun], tmp_p
     assert "at least 1" in terminal.refuses("inspect", paths[0], "--text", "a", "--most-tokens", "0")
     assert "three words" in terminal.refuses("inspect", paths[0], "--text", "a", "--analogy", "king")
     assert "cannot be written" in terminal.refuses("inspect", paths[0], "--text", "a", "--out", tmp_path)
+
+
+def _attention(random: np.random.Generator, heads: int, T: int, *, is_causal: bool) -> np.ndarray:
+    scores = 2 * random.normal(size=(heads, T, T)).astype(np.float32)
+    weights = np.exp(np.where(np.tri(T, dtype=bool), scores, -np.inf) if is_causal else scores)
+    return weights / weights.sum(axis=-1, keepdims=True)
+
+
+@pytest.mark.parametrize("kinds", [["causal"], ["self", "causal", "cross"]], ids=["gpt", "transformer"])
+def test_a_page_of_500_tokens_and_six_layers_stays_below_8_megabytes(
+    kinds: list[str], runs: dict[str, TrainedRun]
+) -> None:
+    """Attention and streams of noise, which cannot be deflated as what a model does can."""
+    random, T = np.random.default_rng(0), 501
+    found = inspect_run(runs["lstm"], "The writer " * 50)
+    found.attention = [
+        AttentionMap(f"blocks.{layer}", kind, _attention(random, 8, T, is_causal=kind == "causal"))
+        for layer in range(6)
+        for kind in kinds
+    ]
+    found.over_text = [OverText(f"blocks.{layer}", "stream", random.normal(size=(T, 512))) for layer in range(6)]
+    assert len(write_inspection([found]).encode()) < 8_000_000
 
 
 # --- in a browser -----------------------------------------------------------------------------------------------------

@@ -21,7 +21,14 @@ from seqwise.inspection.units import FEATURES, by_token, find_units
 from seqwise.layers.positions import sinusoidal_table
 from seqwise.text import train_tokenizer
 
-TEXT = 'He said "yes (to 12 of them)" and left.\nShe read "no" and {x} 7.\n' * 12
+WORDS = ["he", "she", "said", "read", "wrote", "of", "the", "and", "left", "them", "once", "again", "nobody", "house"]
+
+
+def _sentence(random: np.random.Generator) -> str:
+    words = random.choice(WORDS, size=12).tolist()
+    opening, closing = sorted(random.choice(12, size=2, replace=False).tolist())
+    words[opening], words[closing] = f'"{words[opening]}', f'{words[closing]}"'
+    return " ".join(words) + f" ({random.integers(100)}).\n"
 
 
 def test_features_are_read_off_the_text() -> None:
@@ -39,10 +46,11 @@ def test_a_token_has_the_feature_of_its_last_character() -> None:
 
 def test_a_unit_that_was_made_to_follow_quotes_is_found_and_noise_is_not() -> None:
     random = np.random.default_rng(0)
-    pieces = list(TEXT)
+    text = "".join(_sentence(random) for _ in range(60))  # a text that does not repeat itself
+    pieces = list(text)
     noise = random.normal(size=(len(pieces), 30))
     planted = noise.copy()
-    planted[:, 17] = -FEATURES["inside quotes"](TEXT) + 0.3 * random.normal(size=len(pieces))
+    planted[:, 17] = -FEATURES["inside quotes"](text) + 0.3 * random.normal(size=len(pieces))
     found = {track.feature: track for track in find_units({("layer", "state"): planted}, pieces, best=1)}
     quotes = found["inside quotes"]
     assert (quotes.unit, quotes.is_found) == (17, True)
@@ -81,8 +89,8 @@ def test_neighbours_and_analogies_of_a_space_that_was_built_for_them() -> None:
 
 def test_the_map_shows_the_directions_that_differ_most() -> None:
     random = np.random.default_rng(0)
-    table = random.normal(size=(50, 6)) * [9, 0.1, 0.1, 4, 0.1, 0.1]
-    drawn = EmbeddingSpace(table).map(range(50))
+    table = random.normal(size=(2000, 6)) * [9, 0.1, 0.1, 4, 0.1, 0.1]
+    drawn = EmbeddingSpace(table).map(range(2000))
     assert abs(np.corrcoef(drawn.places[:, 0], table[:, 0])[0, 1]) > 0.99
     assert abs(np.corrcoef(drawn.places[:, 1], table[:, 3])[0, 1]) > 0.99
     assert sum(drawn.shares) == pytest.approx(1, abs=0.01)

@@ -314,6 +314,7 @@ def inspect(
     search_tokens: Annotated[int, typer.Option(help="How far the search goes on behind a text.")] = 12,
     most_lags: Annotated[int, typer.Option(help="How far back gradients and influence are followed.")] = 100,
     pairs: Annotated[str | None, typer.Option(help="Minimal pairs: beginning TAB good TAB bad.")] = None,
+    row: Annotated[int, typer.Option(help="Numbers, examples: which of the unseen part is read.")] = 0,
     analogy: Annotated[list[str] | None, typer.Option(help='Three words: "man king woman".')] = None,
     seed: Annotated[int, typer.Option(help="Of the tokens that are replaced.")] = 0,
     as_json: AsJson = False,
@@ -328,6 +329,7 @@ def inspect(
         search_tokens=search_tokens,
         most_lags=most_lags,
         pairs=pairs,
+        row=row,
         analogies=tuple(analogy or ()),
         seed=seed,
     )

@@ -9,11 +9,9 @@ from ..api import TrainedRun
 from ..config import to_json
 from ..errors import ConfigError, DataError
 from ..inspection.as_json import inspection_as_json
-from ..inspection.inspect import Inspection, InspectOptions, inspect_run
+from ..inspection.inspect import UNSEEN, Inspection, InspectOptions, inspect_run
 from ..inspection.page import write_inspection
 from . import note, say
-
-UNSEEN = 1000  # characters of unseen text, where none is given
 
 
 def inspect_runs(
@@ -32,7 +30,7 @@ def inspect_runs(
         raise ConfigError(f"{' and '.join(paths)} read different things ({', '.join(tasks)}); no text fits both.")
     found: list[Inspection] = []
     for run in runs:
-        for text in [_wanted(text) for text in texts] or [runs[0].unseen_text(UNSEEN)]:
+        for text in [_wanted(text) for text in texts] or [_unseen(runs[0])]:
             note(f"looking into {run.path}")
             one = inspect_run(run, text, target=target, options=options)
             found.append(one)
@@ -48,6 +46,11 @@ def inspect_runs(
     except OSError as error:
         raise DataError(f"{out} cannot be written: {error.strerror or error}.") from None
     say(f"{out}: {len(page.encode()) / 1e6:.1f} MB, open it in a browser")
+
+
+def _unseen(run: TrainedRun) -> str | None:
+    """What is read where nothing is given: the first run's unseen text; rows of numbers each run finds by itself."""
+    return run.unseen_text(UNSEEN) if run.run.config.task in ("text", "pairs") else None
 
 
 def _wanted(text: str) -> str:

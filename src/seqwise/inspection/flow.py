@@ -5,6 +5,11 @@
 h is the state that a recurrent layer hands on (h, or h and c together), the stream behind a block of attention or
 convolution, or the embedding of the token read: that last one every neural family has, so families are compared by it.
 
+A block with a skip connection is x + block(x), so that what arrives at x has two paths, and their sum is exact:
+
+    d loss / d x  =  d loss / d (x + block(x))   around the block, by the skip connection
+                   + the rest                    through the block: attention, or the delays of a convolution       (5)
+
 For a plain RNN, d h_t / d h_{t-k} is a product of k factors diag(f') U. As |f'| <= 1, its norm is at most
 (largest singular value of U)^k                                                                                    (2)
 (Pascanu et al. 2013). Through the memory of an LSTM alone, the factor of a step is its forget gate                (3)
@@ -29,8 +34,14 @@ from ..layers.rnn import RNNCell
 from ..models.contract import State
 from .trace import Trace, record
 
-SHOWN = {"embedding": "embedding", "stream": "stream", "h handed on": "state", "c handed on": "state"}
+SHOWN = {
+    "embedding": "embedding", "hidden": "hidden", "stream": "stream", "h handed on": "state", "c handed on": "state",
+}  # fmt: skip
 """What is noted -> what it is a part of."""
+THROUGH = "block"
+"""What arrives through a block rather than around it."""
+Place = tuple[str, str]
+"""Where in the model, and what."""
 
 
 @dataclass(frozen=True)
@@ -59,26 +70,40 @@ class Flow:
 
 
 def gradient_flow(model: nn.Module, batch: Batch, *, steps: Sequence[int], most_lags: int) -> list[Flow]:
-    """(1) at every place that holds something, from the losses at `steps` (numbers of targets, from 0)."""
+    """(1) at every place that holds something, from the losses at `steps` (numbers of targets, from 0).
+
+    Where one answer is given for a whole row, its loss stands at the last step.
+    """
     with torch.enable_grad(), record(model) as trace:
         log_probs, _ = model.score(batch)  # type: ignore[operator]
         shown = [(site, noted) for site, noted in trace if noted in SHOWN]
-        squares: dict[tuple[str, str], list[Tensor]] = {(site, SHOWN[noted]): [] for site, noted in shown}
+        squares: dict[Place, list[Tensor]] = {}
         for t in steps:
-            of_step: dict[tuple[str, str], Tensor] = {}
-            for (site, noted), square in zip(shown, _squares(log_probs[:, t], trace, shown), strict=True):
-                key = (site, SHOWN[noted])
-                of_step[key] = of_step[key] + square if key in of_step else square
-            for key, square in of_step.items():
-                squares[key].append(square)
+            for place, square in _squares(shown, _gradients(log_probs[:, t], trace, shown)).items():
+                squares.setdefault(place, []).append(square)
+    behind = next(iter(batch.inputs.values())).shape[1] - log_probs.shape[1]
+    steps = [t + behind for t in steps]
     return [
         _flow(site, what, torch.stack(found).sqrt(), steps, most_lags)  # (steps, B, T)
         for (site, what), found in squares.items()
     ]
 
 
-def _squares(log_probs: Tensor, trace: Trace, keys: Sequence[tuple[str, str]]) -> list[Tensor]:
-    """| d loss / d what stands at each step |^2 for losses (B,): (B, T) for each key, by one pass back."""
+def _squares(keys: Sequence[Place], grads: Sequence[Tensor]) -> dict[Place, Tensor]:
+    """Squared lengths at each step, (B, T), of gradients (B, T, D): by place, and by (5) through each block."""
+    found: dict[Place, Tensor] = {}
+    entering = grads[0]  # of the embedding, which is noted first
+    for (site, noted), grad in zip(keys, grads, strict=True):
+        square, place = grad.square().sum(dim=-1), (site, SHOWN[noted])
+        found[place] = found[place] + square if place in found else square
+        if noted == "stream":
+            found[site, THROUGH] = (entering - grad).square().sum(dim=-1)
+            entering = grad
+    return found
+
+
+def _gradients(log_probs: Tensor, trace: Trace, keys: Sequence[Place]) -> list[Tensor]:
+    """Of losses (B,) with respect to what stands at each step, (B, T, D) for each key, by one pass back."""
     noted = [value for key in keys for value in trace.calls(key)]
     grads = iter(torch.autograd.grad(-log_probs.sum(), noted, retain_graph=True, allow_unused=True))
     found = []
@@ -87,8 +112,7 @@ def _squares(log_probs: Tensor, trace: Trace, keys: Sequence[tuple[str, str]]) -
         for value in trace.calls(key):
             grad = next(grads)
             parts.append(torch.zeros_like(value) if grad is None else grad)
-        whole = torch.stack(parts, dim=1) if parts[0].dim() == 2 else torch.cat(parts, dim=1)  # (B, T, D)
-        found.append(whole.square().sum(dim=-1))
+        found.append(torch.stack(parts, dim=1) if parts[0].dim() == 2 else torch.cat(parts, dim=1))
     return found
 
 
@@ -113,6 +137,12 @@ class Factor:
     site: str
     factor: float
     about: str
+    is_bound: bool
+    """Whether no more than this can pass."""
+
+    def line(self, flow: Flow) -> list[float]:
+        """From lag 1 on, what of the gradient there would be left by this factor alone, for k = 1, 2, ..."""
+        return [flow.by_lag[1] * self.factor**k for k in range(len(flow.by_lag) - 1)]
 
 
 def factors(model: nn.Module, trace: Trace) -> list[Factor]:
@@ -121,10 +151,14 @@ def factors(model: nn.Module, trace: Trace) -> list[Factor]:
     for site, module in model.named_modules():
         if isinstance(module, RecurrentLayer) and isinstance(module.cells[0], RNNCell):
             largest = float(torch.linalg.matrix_norm(module.cells[0].weights.hidden.detach(), ord=2))
-            found.append(Factor(site, largest, "the largest singular value of U: no more than this passes a step"))
+            found.append(
+                Factor(site, largest, "the largest singular value of U: no more than this passes a step", True)
+            )
     for site, gate in trace.all("forget gate"):
         kept = float(gate.detach().double().log().mean().exp())
-        found.append(Factor(site, kept, "the geometric mean of the forget gates: what the memory alone passes on"))
+        found.append(
+            Factor(site, kept, "the geometric mean of the forget gates: what the memory alone passes on", False)
+        )
     return found
 
 

@@ -143,8 +143,9 @@
       line.append(bar, " ", word, ` ${(100 * p).toFixed(1)} %`);
       return line;
     });
-    if (place > 0) say("expected here", ...options(model.expected[place - 1]));
-    if (model.expected[place]) say("expected next", ...options(model.expected[place].slice(0, 3)));
+    const [here, next] = [place > 0 && model.expected[place - 1], model.expected[place]];
+    if (here && here.length) say("expected here", ...options(here));
+    if (next && next.length) say(model.task === "label" ? "answers" : "expected next", ...options(model.task === "label" ? next : next.slice(0, 3)));
     for (const layer of model.insides) {
       const [steps, units] = layer.shape;
       if (place >= steps) continue;
@@ -310,21 +311,22 @@
     draw();
   };
 
-  /* Figures as SVG files: the style they have here goes with them */
-  const KEPT = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font", "text-anchor", "text-decoration"];
+  /* Figures as SVG files: the style they have here goes with them, as attributes, since the page allows no inline style */
+  const KEPT = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font-family", "font-size",
+    "font-weight", "text-anchor", "text-decoration", "display"];
   const asSvg = (figure) => {
     const canvas = figure.querySelector("canvas");
     if (canvas) {
       const [w, h] = [canvas.clientWidth, canvas.clientHeight];
       return `<svg xmlns="http://www.w3.org/2000/svg" width="${w}" height="${h}"><image width="${w}" height="${h}" `
-        + `preserveAspectRatio="none" style="image-rendering:pixelated" href="${canvas.toDataURL()}"/></svg>`;
+        + `preserveAspectRatio="none" image-rendering="pixelated" href="${canvas.toDataURL()}"/></svg>`;
     }
     const svg = figure.querySelector("svg");
     const copy = svg.cloneNode(true);
     const [from, to] = [[svg, ...svg.querySelectorAll("*")], [copy, ...copy.querySelectorAll("*")]];
     from.forEach((element, place) => {
       const style = getComputedStyle(element);
-      to[place].setAttribute("style", KEPT.map((name) => `${name}:${style.getPropertyValue(name)}`).join(";"));
+      for (const name of KEPT) to[place].setAttribute(name, style.getPropertyValue(name));
     });
     copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
     return new XMLSerializer().serializeToString(copy);

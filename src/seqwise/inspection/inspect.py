@@ -33,6 +33,7 @@ from .influence import Influence, influence_by_distance, loss_by_position
 from .minimal_pairs import Judged, builtin_pairs, judge, read_pairs_file
 from .positions import Positions, positions_of
 from .reading import END, Reading, later_steps, pieces_of, prompt_of, read_pair, read_text
+from .reading_rows import read_example, read_series
 from .search_tree import SearchTree, search_tree
 from .trace import record
 from .units import Tracking, find_units
@@ -46,13 +47,17 @@ OVER_TEXT = (
     "candidate",
     "memory",
     "state",
+    "hidden",
     "stream",
     "belief",
+    "mean",
+    "spread",
     "tokens used",
 )
 """What is noted at every step, in the order in which it is offered."""
 CHUNKS = (1, 2, 4, 8, 16, 32, 64, 128)
 WORDS_ON_MAP = 120
+UNSEEN = 500  # characters of unseen text, where none is given
 
 
 class Inspectable(Protocol):
@@ -67,6 +72,7 @@ class Inspectable(Protocol):
     def tokenizer(self) -> Tokenizer: ...
     def translate(self, text: str) -> str: ...
     def unseen_text(self, num_chars: int) -> str: ...
+    def unseen_store(self) -> Any: ...
 
 
 @dataclass(frozen=True)
@@ -81,6 +87,8 @@ class InspectOptions:
     """How far back gradients and influence are followed."""
     held_out_tokens: int = 4000
     """How much unseen text the finder of units reads."""
+    row: int = 0
+    """Numbers and examples: which one of the unseen part is read, or read first; from 0."""
     pairs: str | None = None
     """A file of minimal pairs; the built-in list where there is none."""
     analogies: tuple[str, ...] = ()
@@ -91,6 +99,8 @@ class InspectOptions:
         for name in ("most_tokens", "beam_width", "search_tokens", "most_lags", "held_out_tokens"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"inspect.{name} = {getattr(self, name)} should be at least 1.")
+        if self.row < 0:
+            raise ConfigError(f"inspect.row = {self.row} should not be negative.")
 
 
 @dataclass(frozen=True)
@@ -124,6 +134,7 @@ class Inspection:
     family: str
     task: str
     text: str
+    """What was read, or where it is from."""
     parameters: int
     reading: Reading
     over_text: list[OverText] = field(default_factory=list)
@@ -152,35 +163,50 @@ class Inspection:
 
 
 def inspect_run(
-    run: Inspectable, text: str, *, target: str | None = None, options: InspectOptions | None = None
+    run: Inspectable, text: str | None = None, *, target: str | None = None, options: InspectOptions | None = None
 ) -> Inspection:
-    """Look at how the model of `run` reads `text`; pairs: with a target, or the model's own."""
-    options = options or InspectOptions()
-    if run.run.config.task not in ("text", "pairs"):
-        raise ConfigError(
-            f"{run.path} was trained on {run.run.config.task}; what can be looked into reads text or pairs of texts."
-        )
-    return _Inspector(run, text, target, options).inspect()
+    """Look at how the model of `run` reads `text`, or where there is none its own unseen data.
+
+    Pairs: with a target, or the model's own.
+    """
+    return _Inspector(run, text, target, options or InspectOptions()).inspect()
 
 
 class _Inspector:
     """One view after the other; what is missing says why."""
 
-    def __init__(self, run: Inspectable, text: str, target: str | None, options: InspectOptions):
+    def __init__(self, run: Inspectable, text: str | None, target: str | None, options: InspectOptions):
         self.run, self.model, self.options = run, run.model, options
-        self.config, self.is_pairs = run.run.config, run.run.config.task == "pairs"
+        self.config, self.task = run.run.config, run.run.config.task
+        self.is_pairs, self.is_text = self.task == "pairs", self.task == "text"
         self.is_neural = isinstance(self.model, nn.Module)
-        most = options.most_tokens
-        if self.is_pairs:
-            target = run.translate(text) if target is None else target
-            self.reading = read_pair(self.model, run.run.vocab, text, target, most_tokens=most)
-        elif target is not None:
-            raise ConfigError(f"{run.path} was trained on text, which has no target; drop --target.")
+        if target is not None and not self.is_pairs:
+            raise ConfigError(f"{run.path} was trained on {self.task}, which has no target; drop --target.")
+        if self.is_text or self.is_pairs:
+            text = run.unseen_text(UNSEEN) if text is None else text
+            self.reading = self._read_text(text, target)
+        elif text is not None:
+            raise ConfigError(f"{run.path} reads {self.task}, not text; drop --text, and its own unseen data is read.")
         else:
-            self.reading = read_text(self.model, run.tokenizer, text, most_tokens=most)
+            text = f"row {options.row:,} of the unseen part"
+            self.reading = self._read_rows()
         self.found = Inspection(
-            run.path.name, self.config.model_name, self.config.task, text, num_parameters(self.model), self.reading
+            run.path.name, self.config.model_name, self.task, text, num_parameters(self.model), self.reading
         )
+
+    def _read_text(self, text: str, target: str | None) -> Reading:
+        most = self.options.most_tokens
+        if self.is_pairs:
+            target = self.run.translate(text) if target is None else target
+            return read_pair(self.model, self.run.run.vocab, text, target, most_tokens=most)
+        return read_text(self.model, self.run.tokenizer, text, most_tokens=most)
+
+    def _read_rows(self) -> Reading:
+        store, vocab, row = self.run.unseen_store(), self.run.run.vocab, self.options.row
+        if self.task == "label":
+            return read_example(self.model, store, vocab.labels, row=row)
+        assert vocab.scaling is not None
+        return read_series(self.model, store, vocab.scaling, row=row, most_steps=self.options.most_tokens)
 
     def inspect(self) -> Inspection:
         self._over_text()
@@ -202,7 +228,7 @@ class _Inspector:
                 found.over_text.append(OverText(site, what, values[0].detach().double().cpu().numpy()))
         if not found.over_text:
             return self._absent("inside", f"{found.family} notes nothing that changes from token to token.")
-        if self.is_pairs:
+        if not self.is_text:
             return None
         held_out = self.held_out
         if held_out is None or len(held_out) < 2:
@@ -223,7 +249,7 @@ class _Inspector:
             self.model.score(batch)
         units = {
             (site, what): values.flatten(0, 1).double().cpu().numpy()
-            for what in ("state", "memory", "stream", "belief")
+            for what in ("state", "memory", "hidden", "stream", "belief")
             for site, values in trace.all(what)
         }
         return units, pieces_of(tokenizer, rows.flatten().tolist())
@@ -255,13 +281,14 @@ class _Inspector:
         self.found.clipped = self._clipping()
         if self.is_pairs:
             return self._absent("gradients", "for pairs, see under attention what reaches each token of the source.")
-        if self.reading.num_scored < 2:
+        if len(self.reading.tokens) < 3:
             return self._absent("gradients", "one token has no past for a gradient to reach; give a longer text.")
-        batch, steps = self.reading.batch, later_steps(self.reading, 24)
+        batch = self.reading.batch
+        steps = [0] if self.task == "label" else later_steps(self.reading, 24)
         with evaluating(self.model):
             self.found.flow = gradient_flow(self.model, batch, steps=steps, most_lags=self.options.most_lags)
             self.found.factors = factors(self.model, self.reading.trace)
-            if self.model.carries_state:
+            if self.is_text and self.model.carries_state:
                 self.found.truncation = truncation(self.model, batch, CHUNKS)
         return None
 
@@ -278,6 +305,8 @@ class _Inspector:
     def _memory(self) -> None:
         if self.is_pairs:
             return self._absent("memory", "a translation depends on its whole source; see attention.")
+        if not self.is_text:
+            return self._absent("memory", "it is measured by replacing tokens of a text; see gradients.")
         found, options = self.found, self.options
         ids = torch.tensor(self.reading.ids)
         if len(ids) > 2:
@@ -293,6 +322,10 @@ class _Inspector:
     def _search(self) -> None:
         """Pairs: how the target was found. Text: how it could go on."""
         options, batch = self.options, self.reading.batch
+        if self.task == "numbers":
+            return self._absent("search", "numbers are not searched for; seqwise predict forecasts them.")
+        if self.task == "label":
+            return self._absent("search", "all answers are weighed at once; see the last step under reading.")
         if self.is_pairs:
             prompt, most, stop = prompt_of(batch), self.options.most_tokens, self.model.boundary
         else:
@@ -311,6 +344,7 @@ class _Inspector:
         tree = search_tree(self.model, prompt, config)
         self.found.search = tree
         self.found.search_tokens = {node.token: self._piece(node.token) for node in tree.nodes}
+        return None
 
     def _piece(self, token: int) -> str:
         tokenizer = self.run.run.vocab.tokenizer
@@ -318,6 +352,8 @@ class _Inspector:
         return END if self.is_pairs and token == tokenizer.boundary else tokenizer.piece(token)
 
     def _embeddings(self) -> None:
+        if self.run.run.vocab.tokenizer is None:
+            return self._absent("embeddings", "what is read here are numbers or symbols without names.")
         space = EmbeddingSpace.of(self.model) if self.is_neural else None
         if space is None:
             return self._absent("embeddings", f"{self.found.family} knows tokens by name, not by vectors.")

@@ -1,6 +1,7 @@
 """The inspection as one HTML file that needs nothing else: a tab for each view, one column for each model.
 
-Numbers that a view draws travel inside the page as bytes: (value - low) / (high - low) * 255, deflated, in base64.
+Numbers that a view draws travel inside the page as bytes: (value - low) / (high - low) * 255, deflated, in base64. Where
+attention has many numbers they take fewer of the 256 levels, so that the page stays small: `--json` has them as they are.
 """
 
 from __future__ import annotations
@@ -20,13 +21,15 @@ from ..pages.charts import Axis, Dot, Look, Series, legend, line_chart, scatter_
 from ..pages.elements import Section, document, embedded_json, fact_list, shown, titled_table
 from ..pages.quantities import count, number, per_cent
 from ..pages.text import visible
-from .flow import Flow
+from .flow import THROUGH, Flow
 from .heads import AttentionMap
 from .inspect import Inspection
 from .minimal_pairs import by_distance
 from .tree import tree_chart
 
 MOST_PIECE = 40  # characters of a token
+LEVELS = ((4e6, 256), (10e6, 52), (math.inf, 16))  # (so many numbers of attention, levels: divisors of 255, plus 1)
+MOST_COLUMNS = 4  # of a series, that are drawn
 LEADS = {
     "reading": "The stronger the colour, the less the model expected the token. Rest on one, or step through them with "
     "the arrow keys: what it cost, what was expected instead, and what went on inside.",
@@ -74,7 +77,7 @@ def write_inspection(found: Sequence[Inspection]) -> str:
     facts = {
         "text": found[0].text[:200],
         **{
-            visible(one.name): f"{one.family}, {count(one.parameters)} numbers, {len(one.reading.tokens) - 1:,} tokens"
+            visible(one.name): f"{one.family}, {count(one.parameters)} numbers, {len(one.reading.bits):,} steps"
             for one in found
         },
     }
@@ -113,8 +116,10 @@ def _columns(found: Sequence[Inspection], view: str, body: Callable[[Inspection,
 
 
 def _numbers(one: Inspection) -> dict[str, Any]:
-    reading = one.reading
+    reading, maps = one.reading, _all_maps(one)
+    levels = _levels(sum(each.weights.size for each in maps))
     return {
+        "task": one.task,
         "tokens": [_piece(token) for token in reading.tokens],
         "source": [_piece(token) for token in reading.source],
         "bits": [None if math.isnan(bits) else round(bits, 2) for bits in reading.bits],
@@ -126,10 +131,15 @@ def _numbers(one: Inspection) -> dict[str, Any]:
             for layer in one.over_text
         ],
         "attention": [
-            {"name": _site(each.site, each.kind), "kind": each.kind, **_packed(np.sqrt(each.weights), 0.0, 1.0)}
-            for each in _all_maps(one)
+            {"name": _site(each.site, each.kind), "kind": each.kind, **_packed(np.sqrt(each.weights), 0.0, 1.0, levels)}
+            for each in maps
         ],
     }
+
+
+def _levels(num_values: int) -> int:
+    """How finely attention is told."""
+    return next(levels for most, levels in LEVELS if num_values <= most)
 
 
 def _all_maps(one: Inspection) -> list[AttentionMap]:
@@ -142,12 +152,14 @@ def _all_maps(one: Inspection) -> list[AttentionMap]:
     return maps
 
 
-def _packed(values: np.ndarray, low: float | None = None, high: float | None = None) -> dict[str, Any]:
+def _packed(
+    values: np.ndarray, low: float | None = None, high: float | None = None, levels: int = 256
+) -> dict[str, Any]:
     finite = np.where(np.isfinite(values), values, 0.0)
     low = float(finite.min(initial=0.0)) if low is None else low
     high = float(finite.max(initial=0.0)) if high is None else high
     span = high - low or 1.0
-    data = np.round((finite - low) / span * 255).clip(0, 255).astype(np.uint8)
+    data = (np.round((finite - low) / span * (levels - 1)) * (255 / (levels - 1))).clip(0, 255).astype(np.uint8)
     packed = b64encode(zlib.compress(data.tobytes(), 9)).decode()
     return {"shape": list(values.shape), "low": low, "high": low + span, "data": packed}
 
@@ -174,15 +186,34 @@ def _reading(one: Inspection, place: int) -> str:
     total = sum(bits for bits in one.reading.bits if not math.isnan(bits))
     mean = total / max(1, one.reading.num_scored)
     spans = "".join(f"<span>{escape(_piece(token))}</span>" for token in one.reading.tokens)
+    unit = {"numbers": "bits a step", "label": "bits for the answer"}.get(one.task, "bits a token")
     source = ""
     if one.reading.source:
         pieces = "".join(f"<span>{escape(_piece(token))}</span>" for token in one.reading.source)
         source = f'<p class="aside">Source</p><div class="strip-text" data-part="source" dir="auto">{pieces}</div>'
     return (
-        f'<p class="aside">{number(mean, 2)} bits a token, {number(total, 1)} in all</p>{source}'
+        f'<p class="aside">{number(mean, 2)} {unit}, {number(total, 1)} in all</p>{_columns_read(one, place)}{source}'
         f'<div class="strip-text" data-part="tokens" role="group" aria-label="The text" dir="auto">{spans}</div>'
         f'<div class="card" data-part="card" aria-live="polite"></div>'
     )
+
+
+def _columns_read(one: Inspection, place: int) -> str:
+    """A series beside what was expected of each step before it was read."""
+    body = ""
+    for c, column in enumerate(one.reading.columns[:MOST_COLUMNS]):
+        read = Series("read", list(enumerate(column.values, start=1)), Look.of(0))
+        band = list(zip(column.low, column.high, strict=True))
+        expected = Series("expected", list(enumerate(column.middle, start=1)), Look.of(1, 1), band)
+        body += _figure(
+            [read, expected],
+            f"read-{place}-{c}",
+            column.name,
+            f"{visible(column.name)}: what was read, and what was expected a step before; 95 of 100 within the band.",
+            Axis("step", "{:.0f}".format),
+            Axis(visible(column.name), "{:.4g}".format),
+        )
+    return body
 
 
 def _inside(one: Inspection, place: int) -> str:
@@ -236,11 +267,15 @@ def _attention(one: Inspection, place: int) -> str:
 
 
 def _gradients(one: Inspection, place: int) -> str:
-    lines = [
-        Series(_flow_name(flow), list(enumerate(flow.by_lag)), Look.of(n))
-        for n, flow in enumerate(one.flow)
-        if any(flow.by_lag)
-    ]
+    lines: list[Series] = []
+    for n, flow in enumerate(flow for flow in one.flow if any(flow.by_lag)):
+        look = Look.of(n, 1) if flow.what == THROUGH else Look.of(n)
+        lines.append(Series(_flow_name(flow), list(enumerate(flow.by_lag)), look))
+        lowest = min(value for value in flow.by_lag if value > 0)
+        for factor in (each for each in one.factors if flow.what == "state" and each.site.startswith(flow.site)):
+            name = f"{_site(factor.site, 'bound' if factor.is_bound else 'forget gates')}"
+            points = [(lag, value) for lag, value in enumerate(factor.line(flow), start=1) if value >= lowest]
+            lines.append(Series(name, points, Look.of(n, 2)))
     body = _figure(
         lines,
         f"flow-{place}",
@@ -257,6 +292,11 @@ def _gradients(one: Inspection, place: int) -> str:
     )
     heads = ["what", *(f"{lag} before" for lag in (1, 2, 5, 10, 20, 50, 100)), "half after"]
     body += titled_table("What is left of the gradient", heads, rows, kind="flow") if rows else ""
+    if any(flow.what == THROUGH for flow in one.flow):
+        body += (
+            '<p class="aside">A stream is what stands behind a layer. What arrives there goes on around the layer '
+            "before it by the skip connection, as it is; a block is what arrives through that layer besides.</p>"
+        )
     body += "".join(
         f'<p class="aside">{shown(_site(f.site, ""))} {number(f.factor, 3)}, {f.about}.</p>' for f in one.factors
     )

@@ -38,9 +38,21 @@ class Expected:
 
 
 @dataclass(frozen=True)
+class Column:
+    """A column of a series at each step: what was read, what was expected, and between what 95 times of 100."""
+
+    name: str
+    values: list[float]
+    """Not a number where it is missing."""
+    middle: list[float]
+    low: list[float]
+    high: list[float]
+
+
+@dataclass(frozen=True)
 class Reading:
     tokens: list[str]
-    """START, the pieces of the text, and for pairs END."""
+    """START, the pieces of the text, and for pairs END. Examples: their steps alone."""
     ids: list[int]
     bits: list[float]
     """What each token cost; nothing is known of the cost of the first: it is not a number."""
@@ -49,6 +61,8 @@ class Reading:
     batch: Batch
     """One row. Text: the last target is not known, and stands for nothing."""
     trace: Trace
+    columns: list[Column] = field(default_factory=list)
+    """Numbers: what was read and expected."""
     source: list[str] = field(default_factory=list)
     """Pairs: the pieces of the source, and END."""
     notes: list[str] = field(default_factory=list)
@@ -57,7 +71,7 @@ class Reading:
     @property
     def num_scored(self) -> int:
         """Steps whose target is known."""
-        return len(self.tokens) - 1
+        return sum(not math.isnan(bits) for bits in self.bits)
 
 
 def read_text(model: Any, tokenizer: Tokenizer, text: str, *, most_tokens: int) -> Reading:

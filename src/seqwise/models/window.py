@@ -61,7 +61,7 @@ class WindowBody(nn.Module):
         hidden = self.first(x).tanh()  # (2)
         for layer in self.more:
             hidden = hidden + layer(self.dropout(hidden)).tanh()
-        hidden = self.dropout(noted(self, "stream", hidden))
+        hidden = self.dropout(noted(self, "hidden", hidden))
         if self.is_direct:
             hidden = torch.cat([hidden, x], dim=-1)  # the head's product is U h + W x  (3)
         last = field.lengths.unsqueeze(1) + torch.arange(self.window - 1, device=x.device)  # (B, k-1)

@@ -1,0 +1,99 @@
+"""What is no text, as a model reads it: a stretch of a series, or one example with its answer.
+
+Shapes: T steps, C columns, A answers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from ..data.batch import Batch, Values
+from ..data.examples import ExampleStore
+from ..data.numbers import NumberStore, Scaling
+from ..errors import DataError
+from ..models.contract import device_of, evaluating
+from .reading import BIT, START, Column, Expected, Reading
+from .trace import record
+
+Z95 = 1.96
+MOST_COLUMNS = 3  # of a row, that stand in the text
+
+
+@torch.inference_mode()
+def read_series(model: Any, store: NumberStore, scaling: Scaling, *, row: int, most_steps: int) -> Reading:
+    """From `row` of the part on, with nothing read before; what is expected is what the row before allows to know."""
+    first = store.first - 1 + row  # what is read first; what is predicted first stands behind it
+    room = most_steps if model.context is None else min(most_steps, model.context)
+    steps = min(room, len(store) - first)
+    if not 0 <= row <= len(store) - store.first:
+        raise DataError(f"the part has {len(store) - store.first + 1:,} rows; there is none with the number {row:,}.")
+    batch = store.batch(np.arange(first, first + steps + 1)[None]).to(device_of(model))
+    with evaluating(model):
+        with record(model) as trace:
+            log_probs, _ = model.score(batch)
+        means, scales = _expected_rows(model, batch.inputs["values"])  # (T, C) each
+    there = store.is_observed[first + 1 : first + steps + 1]
+    read = np.where(there, scaling.undo(store.values[first + 1 : first + steps + 1]), np.nan)
+    bounds = [scaling.undo(means + side * Z95 * scales) for side in (0, -1, 1)]
+    columns = [
+        Column(name, read[:, c].tolist(), *(bound[:, c].tolist() for bound in bounds))
+        for c, name in enumerate(scaling.columns)
+    ]
+    expected = [[Expected(_range(columns, t), 0.95)] for t in range(steps)]
+    bits = (-log_probs[0].double().cpu() / BIT).tolist()
+    tokens = [START, *(f"{_row(values)} " for values in read)]
+    return Reading(tokens, [], [math.nan, *bits], expected, batch, trace, columns=columns)
+
+
+def _expected_rows(model: Any, inputs: Values) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation of the row behind each input."""
+    there = inputs.is_observed if inputs.is_observed is not None else torch.ones_like(inputs.values, dtype=torch.bool)
+    expected, state = model.start(Batch({"values": Values(inputs.values[:, :1], there[:, :1])}, {}))
+    means, scales = [], []
+    for t in range(inputs.shape[1]):
+        means.append(expected.mean[0].double().cpu().numpy())
+        scales.append(expected.variance[0].double().sqrt().cpu().numpy())
+        if t + 1 < inputs.shape[1]:
+            expected, state = model.step(inputs.values[:, t + 1], state, there[:, t + 1])
+    return np.stack(means), np.stack(scales)
+
+
+def _row(values: np.ndarray) -> str:
+    shown = ["?" if math.isnan(value) else f"{value:.4g}" for value in values[:MOST_COLUMNS]]
+    return "/".join(shown) + ("/…" if len(values) > MOST_COLUMNS else "")
+
+
+def _range(columns: Sequence[Column], t: int) -> str:
+    return ", ".join(f"{c.middle[t]:.4g} ({c.low[t]:.4g} to {c.high[t]:.4g})" for c in columns[:MOST_COLUMNS])
+
+
+@torch.inference_mode()
+def read_example(model: Any, store: ExampleStore, labels: Sequence[str], *, row: int) -> Reading:
+    """One example, step by step; its answer is known behind the last."""
+    if not 0 <= row < len(store):
+        raise DataError(f"the part has {len(store):,} examples; there is none with the number {row:,}.")
+    batch = store.batch(slice(row, row + 1)).to(device_of(model))
+    with evaluating(model):
+        with record(model) as trace:
+            log_probs, _ = model.score(batch)
+        prediction = model.predict(batch)
+    inputs, steps = store.inputs[row], len(store.inputs[row])
+    if inputs.ndim == 1 or inputs.shape[1] == 1:
+        tokens = [f"{value:.3g} " for value in inputs.reshape(-1).tolist()]
+    else:
+        tokens = [f"row {step + 1} " for step in range(steps)]
+    bits = [math.nan] * (steps - 1) + [-float(log_probs[0, 0]) / BIT]
+    return Reading(tokens, [], bits, [*([] for _ in range(steps - 1)), _answers(prediction, labels)], batch, trace)
+
+
+def _answers(prediction: Any, labels: Sequence[str]) -> list[Expected]:
+    if not labels:
+        return [Expected(f"{float(prediction.answers[0]):.4g}", 1.0)]
+    probabilities = prediction.log_probs[0].double().exp().tolist()
+    ranked = sorted(zip(labels, probabilities, strict=True), key=lambda option: -option[1])
+    return [Expected(label, probability) for label, probability in ranked]
