@@ -69,9 +69,10 @@ def flow_of(run: TrainedRun, *, is_trained: bool) -> Flow:
         torch.manual_seed(0)
         config = run.run.config
         model = MODELS[config.model_name].build(config.model, interface_of(run.run.vocab))
-        with torch.no_grad():  # heads begin at zero, where no gradient would pass
-            for parameter in model.head.parameters():
-                parameter.normal_(std=0.05)
+        with torch.no_grad():  # heads and blocks begin at zero, where no gradient would pass
+            for parameter in model.parameters():
+                if parameter.dim() > 1 and not parameter.any():
+                    parameter.normal_(std=parameter.shape[1] ** -0.5)
     reading = read_text(model, run.tokenizer, run.unseen_text(4 * NUM_TOKENS), most_tokens=NUM_TOKENS)
     with evaluating(model):
         flows = gradient_flow(model, reading.batch, steps=later_steps(reading, 24), most_lags=max(LAGS))

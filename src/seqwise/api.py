@@ -25,6 +25,7 @@ from .tasks import Task, task_named
 from .tasks.pairs import PairsTask
 from .tasks.task import AnswersLines
 from .text import Tokenizer
+from .text.unseen import unseen_in
 from .training.report import Report
 from .training.session import prepare, resume
 
@@ -145,14 +146,8 @@ class TrainedRun:
 
     def about_prompt(self, prompt: str) -> Iterator[str]:
         """What a user should know about a prompt: characters never seen, more tokens than the model can see."""
-        ids = self.tokenizer.encode(prompt)
-        unknown = getattr(self.tokenizer, "unknown", None)
-        if unknown is not None and (ids == unknown).any():
-            yield f"{int((ids == unknown).sum())} words of the prompt are not in the vocabulary and are read as <unk>"
-        if self.tokenizer.kind == "char" and len(ids) > len(prompt):
-            unseen = sorted({c for c in prompt if len(self.tokenizer.encode(c)) > 1})
-            yield f"the model has never seen {' '.join(unseen)}: they are spelled in bytes, expect little of them"
-        context = getattr(self.model, "context", None)
+        yield from unseen_in(self.tokenizer, prompt)
+        ids, context = self.tokenizer.encode(prompt), getattr(self.model, "context", None)
         if context is not None and len(ids) >= context:
             yield f"the prompt has {len(ids)} tokens and the model sees {context}: it reads the end of the prompt only"
 

@@ -148,6 +148,15 @@ def test_the_bound_of_a_plain_network_holds() -> None:
         assert state.by_lag[lag] <= state.by_lag[1] * bound.factor ** (lag - 1) * (1 + 1e-9)
 
 
+def test_a_layer_below_others_and_one_that_is_normalised_have_no_bound() -> None:
+    batch = next_token_batch(rows(2, 9))
+    for settings, expected in ({"num_layers": 2}, [False, True]), ({"layer_norm": "inside"}, []):
+        model = build("rnn", model_dim=6, **settings)
+        with torch.no_grad(), record(model) as trace:
+            model.score(batch)
+        assert [factor.is_bound for factor in factors(model, trace)] == expected
+
+
 def test_forget_gates_say_what_memory_passes_on() -> None:
     model = build("lstm", model_dim=6)
     with torch.no_grad(), record(model) as trace:
@@ -187,9 +196,30 @@ def test_half_life_is_the_last_time_above_a_half() -> None:
 def test_truncation_leaves_the_whole_gradient_where_nothing_is_cut() -> None:
     model = build("gru", model_dim=6)
     batch = next_token_batch(rows(2, 16))
-    found = {each.chunk: each for each in truncation(model, batch, [1, 4, 8, 16, 32])}
-    assert list(found) == [1, 4, 8]  # a chunk as long as the text cuts nothing
-    assert found[1].cosine < found[8].cosine <= 1 + 1e-9
+    found = {each.chunk: each for each in truncation(model, batch, [1, 4, 8, 15, 16, 32])}
+    assert list(found) == [1, 4, 8, 15]  # a chunk as long as the text cuts nothing
+    assert found[1].cosine < found[8].cosine < found[15].cosine
+    assert found[15].cosine == pytest.approx(1, abs=0.01)
+
+
+def test_truncation_is_the_gradient_of_states_that_are_detached() -> None:
+    model = build("rnn", model_dim=6)
+    batch = next_token_batch(rows(2, 6))
+    (found,) = truncation(model, batch, [3])
+    inputs, targets = batch.inputs["tokens"].ids, batch.targets["tokens"].ids
+
+    def gradient(*, is_cut: bool) -> Tensor:
+        model.zero_grad()
+        first = Batch({"tokens": Tokens(inputs[:, :3])}, {"tokens": Tokens(targets[:, :3])})
+        last = Batch({"tokens": Tokens(inputs[:, 3:])}, {"tokens": Tokens(targets[:, 3:])})
+        log_probs, state = model.score(first, model.fresh_state(2))
+        more, _ = model.score(last, state.detach() if is_cut else state)
+        (-log_probs.sum() - more.sum()).backward()
+        return torch.cat([p.grad.flatten() for p in model.parameters()])
+
+    cut, whole = gradient(is_cut=True), gradient(is_cut=False)
+    assert found.length == pytest.approx(float(cut.norm() / whole.norm()))
+    assert found.cosine == pytest.approx(float(cut @ whole / cut.norm() / whole.norm()))
 
 
 def test_a_window_that_is_cut_behind_its_reach_loses_only_its_embeddings() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 from collections.abc import Callable, Iterator
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -63,14 +65,15 @@ def test_every_family_shows_what_it_has_and_says_what_it_has_not(family: str, ru
     found = inspect_run(runs[family], "The writer of the books is here.")
     for name in HAS[family]:
         assert getattr(found, name), name
-    assert found.reading.tokens[1:] == list("The writer of the books is here.")
+    assert found.reading.pieces[1:] == list("The writer of the books is here.")
     assert all(bits >= 0 for bits in found.reading.bits[1:])
     assert math.isnan(found.reading.bits[0])
     for options in found.reading.expected:
         assert options == sorted(options, key=lambda option: -option.probability)
     page = write_inspection([found])
-    for view in found.absent:
-        assert page.count("Nothing to see here") >= 1, view
+    assert page.count("Nothing to see here") == len(found.absent)
+    for why in found.absent.values():
+        assert escape(why) in page
     assert ("attention" in found.absent) == (family != "gpt")
     assert ("gradients" in found.absent) == (family in ("ngram", "hmm"))
 
@@ -90,14 +93,14 @@ def test_bits_are_those_of_the_score(runs: dict[str, TrainedRun]) -> None:
 def test_pairs_show_source_target_and_alignment(name: str, runs: dict[str, TrainedRun]) -> None:
     found = inspect_run(runs[name], "March 5, 2024", target="5 mars 2024")
     assert found.reading.source[:-1] == list("March 5, 2024")
-    assert found.reading.tokens[1:-1] == list("5 mars 2024")
+    assert found.reading.pieces[1:-1] == list("5 mars 2024")
     assert found.source_gradients.shape == (12, 14)
     kinds = {each.kind for each in found.attention}
     assert kinds == {"general": {"cross"}, "none": set(), "transformer": {"self", "causal", "cross"}}[name]
     for each in found.attention:
         assert each.weights.sum(axis=-1) == pytest.approx(1, abs=1e-5)
     own = inspect_run(runs[name], "March 5, 2024")
-    assert "".join(own.reading.tokens[1:-1]) == runs[name].translate("March 5, 2024")
+    assert "".join(own.reading.pieces[1:-1]) == runs[name].translate("March 5, 2024")
 
 
 @pytest.mark.parametrize(
@@ -122,7 +125,7 @@ def test_hostile_texts_make_a_page_that_cannot_act(family: str, text: str, runs:
 
 def test_a_text_longer_than_the_context_is_cut_and_told(runs: dict[str, TrainedRun]) -> None:
     found = inspect_run(runs["gpt"], "The writer " * 20)
-    assert len(found.reading.tokens) == 64
+    assert len(found.reading.pieces) == 64
     assert any("the first 63 are shown" in note for note in found.reading.notes)
 
 
@@ -174,12 +177,13 @@ def test_a_series_is_read_beside_what_was_expected(family: str, inside: str, ser
 
 
 def test_a_kalman_filters_expectation_is_what_its_surprise_is_measured_by(series: dict[str, TrainedRun]) -> None:
-    """The log density of a step, from the mean and spread that the page shows of it."""
-    found = inspect_run(series["kalman"], options=InspectOptions(most_tokens=6))
+    """The log density of a step, from the mean and spread that the page shows of it; where one column is missing, as
+    two belong together."""
+    found = inspect_run(series["kalman"], options=InspectOptions(most_tokens=20))
     (scale, _), (wave, saw) = series["kalman"].run.vocab.scaling.scale, found.reading.columns
-    for t in range(6):
-        if not math.isnan(saw.values[t]):
-            continue  # then two columns, which belong together
+    gaps = [t for t in range(20) if math.isnan(saw.values[t])]
+    assert gaps
+    for t in gaps:
         sd = (wave.high[t] - wave.low[t]) / 2 / 1.96
         z = (wave.values[t] - wave.middle[t]) / sd
         nats = 0.5 * z**2 + math.log(sd / scale) + 0.5 * math.log(2 * math.pi)
@@ -191,7 +195,7 @@ def test_an_example_shows_its_answers_and_what_reaches_its_first_step(tmp_path: 
     found = inspect_run(run, options=InspectOptions(row=1))
     store = run.unseen_store()
     T = store.inputs.shape[1]
-    assert len(found.reading.tokens) == T
+    assert len(found.reading.pieces) == T
     answers = found.reading.expected[-1]
     assert sum(option.probability for option in answers) == pytest.approx(1)
     right = run.run.vocab.labels[store.answers[1]]
@@ -221,17 +225,76 @@ def test_the_command_writes_a_page_and_json_holds_what_it_shows(
     assert page.read_text(encoding="utf-8").count('class="column"') == 2 * 8
     out, _ = terminal.done("inspect", runs["gpt"].path, "--text", "The books", "--json")
     (found,) = json.loads(out)
-    assert found["reading"]["tokens"][1:] == list("The books")
+    assert found["reading"]["pieces"][1:] == list("The books")
     assert len(found["attention"]) == 2
     assert found["flow"]
-    assert "gates" not in found
+    assert found["reach"] >= 1
 
 
 def test_without_a_text_unseen_text_of_the_run_is_read(
     runs: dict[str, TrainedRun], tmp_path: Path, terminal: Terminal
 ) -> None:
     out, _ = terminal.done("inspect", runs["ngram"].path, "--json", "--most-tokens", "40")
-    assert len(json.loads(out)[0]["reading"]["tokens"]) == 41
+    assert len(json.loads(out)[0]["reading"]["pieces"]) == 41
+
+
+def test_standard_input_is_read_once_for_two_runs(
+    runs: dict[str, TrainedRun], terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"The \xff books")))
+    out, _ = terminal.done("inspect", runs["ngram"].path, runs["lstm"].path, "--text", "-", "--json")
+    assert ["".join(one["reading"]["pieces"][1:]) for one in json.loads(out)] == ["The \ufffd books"] * 2
+
+
+def test_two_texts_of_one_run_are_told_apart(runs: dict[str, TrainedRun]) -> None:
+    page = write_inspection([inspect_run(runs["ngram"], text) for text in ("The books", "The animals")])
+    assert "<h3>The books</h3>" in page
+    assert "<h3>The animals</h3>" in page
+
+
+def test_what_is_impossible_is_shown_as_such(show: Any, tmp_path: Path) -> None:
+    """A model of counts alone gives unseen characters no probability: the page must bear a cost without end."""
+    (tmp_path / "text.txt").write_text("abab abba " * 200)
+    run = train(
+        tmp_path / "text.txt", "ngram", out=tmp_path / "run", tokenizer="char",
+        overrides=["model.smoothing=maximum_likelihood", "model.order=3"],
+    )  # fmt: skip
+    found = inspect_run(run, "abba bbbbb")
+    assert math.inf in found.reading.bits
+    page = show(found)
+    page.hover(f"#reading [data-part=tokens] span:nth-child({found.reading.bits.index(math.inf) + 1})")
+    assert "impossible" in page.inner_text("#reading [data-part=card]")
+
+
+def test_a_beam_shows_what_was_searched(runs: dict[str, TrainedRun]) -> None:
+    """The tree of a translation ends in the translation."""
+    found = inspect_run(runs["general"], "March 5, 2024")
+    best = [
+        found.search_pieces[found.search.nodes[place].token]
+        for place in found.search.path(found.search.answers[0].tokens)
+    ]
+    wanted = found.reading.pieces[1:]
+    assert best[: len(wanted)] == wanted[: len(best)]
+
+
+def test_encoders_stand_over_the_source_and_what_was_read_from_behind_is_turned(runs: dict[str, TrainedRun]) -> None:
+    found = inspect_run(runs["general"], "March 5, 2024", target="5 mars")
+    sides = {each.side: len(each.values) for each in found.over_text}
+    assert sides == {"source": len("March 5, 2024") + 1, "pieces": len("5 mars") + 1}
+    encoder = next(module for name, module in runs["general"].model.named_modules() if name.endswith("encoder"))
+    backwards = next(each for each in found.over_text if each.site.endswith("cells.1") and each.what == "state")
+    with torch.no_grad():
+        embedded = runs["general"].model.body.source_embedding(found.reading.batch.inputs["source"])
+        outputs = encoder(embedded, encoder.fresh_state(1))[0][0]  # (S, 2 * D)
+    half = outputs.shape[1] // 2
+    np.testing.assert_allclose(backwards.values, outputs[:, half:].numpy(), atol=1e-5)
+
+
+def test_tokens_used_are_those_of_the_token_they_stand_over(runs: dict[str, TrainedRun]) -> None:
+    found = inspect_run(runs["ngram"], "The writer")
+    (used,) = found.over_text
+    order = runs["ngram"].model.config.order
+    assert used.values[:, 0].tolist() == [0, *(min(place, order - 1) for place in range(1, 11))]
 
 
 def test_what_does_not_go_together_is_refused(runs: dict[str, TrainedRun], tmp_path: Path, terminal: Terminal) -> None:
@@ -306,7 +369,7 @@ def test_resting_on_a_token_shows_its_cost_gates_and_alternatives(show: Any, run
     page.keyboard.press("Tab")
     page.focus("#reading [data-part=tokens] span:nth-child(5)")
     page.keyboard.press("ArrowRight")
-    assert page.inner_text("#reading [data-part=card] h4") == found.reading.tokens[5]
+    assert page.inner_text("#reading [data-part=card] h4") == found.reading.pieces[5]
 
 
 def test_tabs_switch_by_pointer_and_keyboard(show: Any, runs: dict[str, TrainedRun]) -> None:

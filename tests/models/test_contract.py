@@ -6,6 +6,7 @@ A check that does not apply to a family is named in its case, with the reason; t
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -254,10 +255,13 @@ def test_recording_changes_no_result_and_sees_every_step(case: Case) -> None:
     then = model.step(rows[:, 4], state)[0]
     with record(model) as trace:
         same(model.score(batch)[0], plain)
-    with record(model):
+    with record(model) as written:
         again, state = model.start(prompts)
         same(again, first)
         same(model.step(rows[:, 4], state)[0], then)
+    assert set(written) == set(trace)
+    for key in written:
+        assert written[key].shape[2 if key[1] == "attention" else 1] == 5
     assert len(trace)
     for site, what in trace:
         value = trace[site, what]
@@ -269,6 +273,21 @@ def test_recording_changes_no_result_and_sees_every_step(case: Case) -> None:
             assert (value >= 0).all()
             assert (value <= 1).all()
     assert not is_recorded()
+
+
+@each_case
+def test_recording_a_training_pass_changes_no_gradient(case: Case) -> None:
+    needs(case, "training")
+    model, batch = build(case), next_token_batch(random_rows(3, CONTEXT))
+    counts, found = batch.counts(), []
+    for recorded in (False, True):
+        model.zero_grad()
+        with record(model) if recorded else nullcontext():
+            model.loss(batch).over(counts).backward()
+        found.append([p.grad.clone() for p in model.parameters() if p.grad is not None])
+    assert found[0]
+    for plain, seen in zip(*found, strict=True):
+        same(plain, seen)
 
 
 @each_case

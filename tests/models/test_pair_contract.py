@@ -95,6 +95,14 @@ def test_recording_changes_no_result(case: Any) -> None:
         again, state = model.start(prompt(SOURCES))
         same(again, first)
         same(model.step(tokens, state)[0], then)
+    for site, weights in trace.all("attention"):
+        assert weights.shape[0] == len(SOURCES), site
+    with record(model) as searched:
+        beam_search(
+            model, prompt(SOURCES), DecodingConfig(method="beam", beam_width=2, max_tokens=3), [3] * len(SOURCES)
+        )
+    for key in searched:
+        assert len(searched.calls(key)[-1]) in (len(SOURCES), 2 * len(SOURCES)), key
     has_attention = case[1].get("attention") != "none"
     assert bool(trace.all("attention")) == has_attention
 

@@ -310,7 +310,9 @@ def inspect(
     target: Annotated[str | None, typer.Option(help="Pairs: the target.", show_default="the model's own")] = None,
     out: Annotated[Path, typer.Option(help="The page to write.")] = Path("inspect.html"),
     most_tokens: Annotated[int, typer.Option(help="How much of the text is shown.")] = 500,
-    beam_width: Annotated[int, typer.Option(help="Hypotheses of the search that is drawn.")] = 4,
+    beam_width: Annotated[
+        int | None, typer.Option(help="Hypotheses of the search that is drawn.", show_default="as the run; text: 4")
+    ] = None,
     search_tokens: Annotated[int, typer.Option(help="How far the search goes on behind a text.")] = 12,
     most_lags: Annotated[int, typer.Option(help="How far back gradients and influence are followed.")] = 100,
     pairs: Annotated[str | None, typer.Option(help="Minimal pairs: beginning TAB good TAB bad.")] = None,

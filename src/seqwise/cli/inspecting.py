@@ -29,8 +29,9 @@ def inspect_runs(
     if len(tasks) > 1:
         raise ConfigError(f"{' and '.join(paths)} read different things ({', '.join(tasks)}); no text fits both.")
     found: list[Inspection] = []
+    wanted = [_wanted(text) for text in texts] or [_unseen(runs[0])]
     for run in runs:
-        for text in [_wanted(text) for text in texts] or [_unseen(runs[0])]:
+        for text in wanted:
             note(f"looking into {run.path}")
             one = inspect_run(run, text, target=target, options=options)
             found.append(one)
@@ -54,5 +55,6 @@ def _unseen(run: TrainedRun) -> str | None:
 
 
 def _wanted(text: str) -> str:
-    """What was given; - is standard input."""
-    return sys.stdin.buffer.read().decode("utf-8", errors="replace") if text == "-" else text
+    """What was given; - is standard input. Bytes that are no UTF-8 are replaced, as they could not be shown."""
+    given = sys.stdin.buffer.read() if text == "-" else text.encode("utf-8", "surrogateescape")
+    return given.decode("utf-8", errors="replace")

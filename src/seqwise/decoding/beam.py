@@ -103,15 +103,14 @@ class _Beams:
 
         first = np.argsort(~goes_on, axis=1, kind="stable")[:, :W]  # the W best that go on, in order
         is_kept = np.take_along_axis(goes_on, first, axis=1)
-        going = np.zeros_like(goes_on)
-        np.put_along_axis(going, first, is_kept, axis=1)
         if self.watch is not None:
-            self.watch(Candidates(rows, chosen, best, ends, going))
+            self.watch(Candidates(rows, chosen, best, ends, _among(goes_on, first, is_kept)))
         kept = np.where(is_kept, np.take_along_axis(best, first, axis=1), -np.inf)  # (N, W)
         is_done = (self.worst >= kept[:, 0] / self.norms) | ~is_kept[:, 0]  # (2), or nothing left
         is_out = ~is_done & (self.tokens.shape[1] + 1 >= self.limits)  # what is still running competes as it is
         if is_out.any():
-            self._finish(going & is_out[:, None], rows, chosen, best, log_totals, ends=False)
+            running = _among(goes_on, first, is_kept) & is_out[:, None]
+            self._finish(running, rows, chosen, best, log_totals, ends=False)
         sources = np.flatnonzero(~(is_done | is_out))
         rows, chosen, log_totals = (np.take_along_axis(each, first, axis=1) for each in (rows, chosen, log_totals))
         return self._keep(sources, rows, chosen, kept, log_totals), sources
@@ -153,3 +152,10 @@ class _Beams:
         self.prompts, self.limits, self.norms = self.prompts[sources], self.limits[sources], self.norms[sources]
         self.worst = self.worst[sources]
         return kept
+
+
+def _among(candidates: np.ndarray, places: np.ndarray, is_kept: np.ndarray) -> np.ndarray:
+    """Which of all candidates (N, C) are those that are kept, given by their places (N, W)."""
+    found = np.zeros_like(candidates)
+    np.put_along_axis(found, places, is_kept, axis=1)
+    return found

@@ -10,13 +10,14 @@ import numpy as np
 from torch import Tensor
 
 from .inspect import Inspection
+from .minimal_pairs import by_distance
 from .reading import Reading
 
 
 def to_plain(value: Any) -> Any:
     """Dataclasses become objects, arrays lists, and what is no number nothing."""
     if isinstance(value, Reading):  # the pass itself stays behind
-        shown = ("tokens", "source", "ids", "bits", "expected", "notes")
+        shown = ("pieces", "source", "ids", "bits", "expected", "columns", "notes")
         return {name: to_plain(getattr(value, name)) for name in shown}
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: to_plain(getattr(value, field.name)) for field in fields(value)}
@@ -36,4 +37,8 @@ def to_plain(value: Any) -> Any:
 def inspection_as_json(found: Inspection) -> dict[str, Any]:
     plain: dict[str, Any] = to_plain(found)
     plain["attention_heads"] = [to_plain(each.heads()) for each in found.attention]
+    plain["half_lives"] = [{"site": flow.site, "what": flow.what, "lag": flow.half_life()} for flow in found.flow]
+    plain["reach"] = None if found.influence is None else found.influence.reach()
+    plain["units_found"] = [track.is_found for track in found.tracked]
+    plain["minimal_pairs_by_distance"] = to_plain(by_distance(found.minimal_pairs))
     return plain

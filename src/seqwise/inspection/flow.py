@@ -138,7 +138,10 @@ class Factor:
     factor: float
     about: str
     is_bound: bool
-    """Whether no more than this can pass."""
+    """Whether the gradient cannot fall more slowly, whatever else the model has."""
+
+    def is_of(self, flow: Flow) -> bool:
+        return flow.what == "state" and f"{self.site}.".startswith(f"{flow.site}.")
 
     def line(self, flow: Flow) -> list[float]:
         """From lag 1 on, what of the gradient there would be left by this factor alone, for k = 1, 2, ..."""
@@ -148,17 +151,18 @@ class Factor:
 def factors(model: nn.Module, trace: Trace) -> list[Factor]:
     """(2) for each plain recurrent layer, (3) for each layer of an LSTM that `trace` saw."""
     found = []
-    for site, module in model.named_modules():
-        if isinstance(module, RecurrentLayer) and isinstance(module.cells[0], RNNCell):
-            largest = float(torch.linalg.matrix_norm(module.cells[0].weights.hidden.detach(), ord=2))
-            found.append(
-                Factor(site, largest, "the largest singular value of U: no more than this passes a step", True)
-            )
+    layers = [(site, layer) for site, layer in model.named_modules() if isinstance(layer, RecurrentLayer)]
+    for site, layer in layers:
+        cell = layer.cells[0]
+        if isinstance(cell, RNNCell) and isinstance(cell.weights.hidden_norm, nn.Identity):
+            largest = float(torch.linalg.matrix_norm(cell.weights.hidden.detach(), ord=2))
+            is_bound = layer is layers[-1][1]  # what is held below reaches the error by way of the layers above, too
+            about = "no more than this passes a step" + ("" if is_bound else " within this layer")
+            found.append(Factor(site, largest, f"the largest singular value of U: {about}", is_bound))
     for site, gate in trace.all("forget gate"):
         kept = float(gate.detach().double().log().mean().exp())
-        found.append(
-            Factor(site, kept, "the geometric mean of the forget gates: what the memory alone passes on", False)
-        )
+        about = "the geometric mean of the forget gates: what the memory alone passes on"
+        found.append(Factor(site, kept, about, is_bound=False))
     return found
 
 

@@ -2,8 +2,8 @@
 
     influence(d) = mean over s of KL( p(. | tokens up to s+d-1)  ||  the same with token s replaced )       nats  (1)
 
-d = 1 is the last token read. An n-gram of order n is moved up to d = n - 1 and not beyond; nothing else here has such
-a wall. Any model that can `start` and `step` can be asked.
+d = 1 is the last token read. An n-gram of order n is moved up to d = n - 1 and not beyond, as are a window and a
+convolution by what they can see; a state fades. Any model that can `start` and `step` can be asked.
 
 Shapes: R rows (the text and its changed copies), T tokens, V vocabulary.
 """
@@ -34,7 +34,7 @@ class Influence:
 
     def reach(self) -> int:
         """The furthest distance that still moves the prediction by a hundredth of what the last token does."""
-        least = FAINT * self.by_distance[0]
+        least = FAINT * next((value for value in self.by_distance if math.isfinite(value)), 0.0)
         return max((d for d, value in enumerate(self.by_distance, start=1) if value > least), default=0)
 
 

@@ -24,6 +24,8 @@
   document.querySelector("nav ul").setAttribute("role", "tablist");
   links.forEach((link, place) => {
     link.setAttribute("role", "tab");
+    link.setAttribute("aria-controls", link.hash.slice(1));
+    find(link.hash.slice(1)).setAttribute("role", "tabpanel");
     link.parentElement.setAttribute("role", "presentation");
     link.addEventListener("click", (event) => {
       event.preventDefault();
@@ -46,14 +48,22 @@
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const rgb = (hex) => [1, 3, 5].map((place) => parseInt(hex.slice(place, place + 2), 16));
   const mix = (from, to, share) => from.map((value, place) => Math.round(value + (to[place] - value) * share));
+  const digits = (value) => Number(value.toPrecision(3)).toString();
+  const perCent = (share) => `${(100 * share).toFixed(share < 0.1 ? 1 : 0)} %`;
 
-  /* A text whose tokens can have the focus, one at a time */
-  const strip = (box, tokens, onFocus) => {
-    box.replaceChildren(...tokens.map((token) => make("span", token)));
+  /* A text whose tokens can have the focus, one at a time. All strips of the same side follow one another: `shift` is
+     how many tokens of the side stand before the first of this strip. */
+  const STRONGEST = 42;  // per cent of a colour, behind which letters can still be read
+  const strip = (box, pieces, onFocus, { side = "pieces", shift = 0 } = {}) => {
+    if (box.handlers) box.handlers.abort();
+    box.handlers = new AbortController();
+    const until = { signal: box.handlers.signal };
+    box.replaceChildren(...pieces.map((piece) => make("span", piece)));
+    box.hidden = false;
     const spans = [...box.children];
     let current = 0;
     spans.forEach((span, place) => { span.tabIndex = place === 0 ? 0 : -1; });
-    const choose = (place) => {
+    const show = (place) => {
       spans[current].classList.remove("is-current");
       spans[current].tabIndex = -1;
       current = Math.max(0, Math.min(place, spans.length - 1));
@@ -61,36 +71,44 @@
       spans[current].tabIndex = 0;
       onFocus(current);
     };
-    box.addEventListener("mouseover", (event) => {
+    const choose = (place) => {
+      show(place);
+      document.dispatchEvent(new CustomEvent("token", { detail: { place: current + shift, side, box } }));
+    };
+    document.addEventListener("token", ({ detail }) => {
+      if (detail.box !== box && detail.side === side && detail.place >= shift) show(detail.place - shift);
+    }, until);
+    const chosen = (event) => {
       const place = spans.indexOf(event.target);
-      if (place >= 0) choose(place);
-    });
-    box.addEventListener("focusin", (event) => choose(spans.indexOf(event.target)));
+      if (place >= 0 && !spans[place].classList.contains("is-current")) choose(place);
+    };
+    box.addEventListener("mouseover", chosen, until);
+    box.addEventListener("focusin", chosen, until);
     box.addEventListener("keydown", (event) => {
       const moves = { ArrowRight: current + 1, ArrowLeft: current - 1, Home: 0, End: spans.length - 1 };
       if (!(event.key in moves)) return;
       event.preventDefault();
       choose(moves[event.key]);
       spans[current].focus();
-    });
+    }, until);
+    const paint = (span, name, share) => {
+      span.style.backgroundColor = share > 0.004
+        ? `color-mix(in srgb, var(${name}) ${(STRONGEST * Math.min(1, share)).toFixed(0)}%, transparent)` : "";
+    };
     return {
       choose,
-      shade: (shares, name = "--accent") => spans.forEach((span, place) => {
-        const share = shares[place];
-        span.style.backgroundColor = share > 0.004
-          ? `color-mix(in srgb, var(${name}) ${(100 * Math.min(1, share)).toFixed(0)}%, transparent)` : "";
-      }),
+      show,
+      shade: (shares, name = "--accent") => spans.forEach((span, place) => paint(span, name, shares[place] || 0)),
       shadeSigned: (values) => spans.forEach((span, place) => {
-        const value = values[place];
-        const name = value < 0 ? "--c1" : "--c0";
-        span.style.backgroundColor = value === undefined ? ""
-          : `color-mix(in srgb, var(${name}) ${(85 * Math.min(1, Math.abs(value))).toFixed(0)}%, transparent)`;
+        paint(span, values[place] < 0 ? "--c1" : "--c0", Math.abs(values[place] || 0));
       }),
     };
   };
 
-  /* A table of bytes as a picture */
-  const drawMap = (canvas, rows, columns, at, isSigned) => {
+  /* A table of numbers as a picture, with names along its sides where there is room for them */
+  const MOST_NAMES = 60;
+  const drawMap = (part, rows, columns, at, { isSigned = false, beside = [], over = [] } = {}) => {
+    const canvas = part("map");
     canvas.width = columns;
     canvas.height = rows;
     const image = new ImageData(columns, rows);
@@ -103,6 +121,9 @@
       }
     }
     canvas.getContext("2d").putImageData(image, 0, 0);
+    const names = (list) => (list.length <= MOST_NAMES ? list : []).map((name) => make("span", name));
+    part("beside").replaceChildren(...names(beside));
+    part("over").replaceChildren(...names(over));
   };
 
   const select = (label, options, onChange) => {
@@ -124,95 +145,111 @@
     return { column, part };
   };
 
+  /* The number of a unit at a step, and where a token looks: a row of attention belongs to the token that was read, one
+     of a target that looks at its source to the token that is written, which is the next */
+  const valueOf = (layer, place, unit) => {
+    const [steps, units] = layer.shape;
+    if (place < 0 || place >= steps) return undefined;
+    return layer.low[unit] + (layer.bytes[place * units + unit] / 255) * (layer.high[unit] - layer.low[unit]);
+  };
+  const shiftOf = (map) => (map.kind === "cross" ? 1 : 0);
+  const weightOf = (map, head, row, seen) => {
+    const [heads, rows, columns] = map.shape;
+    const one = (h) => (map.bytes[(h * rows + row) * columns + seen] / 255) ** 2;
+    if (head >= 0) return one(head);
+    let sum = 0;
+    for (let h = 0; h < heads; h += 1) sum += one(h);
+    return sum / heads;
+  };
+  const mostSeen = (model, map, head, row) => {
+    const names = map.kind === "causal" || !model.source.length ? model.pieces : model.source;
+    const shares = Array.from({ length: map.shape[2] }, (_, seen) => weightOf(map, head, row, seen));
+    const order = [...shares.keys()].sort((a, b) => shares[b] - shares[a]).slice(0, 3);
+    return order.filter((seen) => shares[seen] > 0.02).map((seen) => `${names[seen]} ${perCent(shares[seen])}`).join(", ");
+  };
+
   /* What a token did, in one card: its cost, what was expected, gates and states, where it looked */
   const describe = (card, model, place) => {
-    const title = make("h4", model.tokens[place]);
     const list = make("dl");
     const say = (term, ...facts) => {
       const dd = make("dd");
       dd.append(...facts);
       list.append(make("dt", term), dd);
     };
-    if (model.bits[place] !== null && model.bits[place] !== undefined) say("cost", `${model.bits[place]} bits`);
-    const options = (list_) => list_.map(([piece, p]) => {
+    const bits = model.bits[place];
+    if (bits === "impossible") say("cost", "without end: the model held it for impossible");
+    else if (bits !== null && bits !== undefined) say("cost", `${bits} bits`);
+    const options = (some) => some.map(([piece, p]) => {
       const line = make("div");
       const bar = make("meter");
       bar.max = 1;
       bar.value = p;
-      const word = make("bdi", piece);
-      line.append(bar, " ", word, ` ${(100 * p).toFixed(1)} %`);
+      line.append(bar, " ", make("bdi", piece), ` ${(100 * p).toFixed(1)} %`);
       return line;
     });
     const [here, next] = [place > 0 && model.expected[place - 1], model.expected[place]];
     if (here && here.length) say("expected here", ...options(here));
-    if (next && next.length) say(model.task === "label" ? "answers" : "expected next", ...options(model.task === "label" ? next : next.slice(0, 3)));
+    if (next && next.length) {
+      if (model.task === "label") say("answers", ...options(next));
+      else say("expected next", ...options(next.slice(0, 3)));
+    }
     for (const layer of model.insides) {
-      const [steps, units] = layer.shape;
-      if (place >= steps) continue;
-      const row = layer.bytes.subarray(place * units, (place + 1) * units);
-      const value = (byte) => layer.low + (byte / 255) * (layer.high - layer.low);
-      if (layer.what === "belief") {
-        const best = row.indexOf(Math.max(...row));
-        say(layer.name, `state ${best + 1}: ${(100 * value(row[best])).toFixed(0)} %`);
-      } else if (units === 1) say(layer.name, value(row[0]).toFixed(0));
+      if (layer.side !== "pieces" || place >= layer.shape[0]) continue;
+      const values = Array.from({ length: layer.shape[1] }, (_, unit) => valueOf(layer, place, unit));
+      const best = values.indexOf(Math.max(...values));
+      if (layer.what === "belief") say(layer.name, `state ${best + 1}: ${perCent(values[best])}`);
+      else if (layer.what === "tokens used") say(layer.name, values[0].toFixed(0));
+      else if (values.length <= 6) say(layer.name, values.map(digits).join(", "));
       else {
-        const mean = row.reduce((sum, byte) => sum + value(byte), 0) / units;
-        say(layer.name, `${mean.toFixed(2)} on average, ${value(Math.min(...row)).toFixed(2)} to ${value(Math.max(...row)).toFixed(2)}`);
+        const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
+        say(layer.name, `${digits(mean)} on average, ${digits(Math.min(...values))} to ${digits(Math.max(...values))}`);
       }
     }
     for (const map of model.maps) {
-      const [heads, steps, seen] = map.shape;
-      if (place >= steps || map.kind === "self") continue;
-      const names = map.kind === "cross" ? model.source : model.tokens;
-      const sums = new Float64Array(seen);
-      for (let head = 0; head < heads; head += 1) {
-        for (let s = 0; s < seen; s += 1) sums[s] += (map.bytes[(head * steps + place) * seen + s] / 255) ** 2 / heads;
-      }
-      const order = [...sums.keys()].sort((a, b) => sums[b] - sums[a]).slice(0, 3).filter((s) => sums[s] > 0.02);
-      say(`looks at (${map.name})`, order.map((s) => `${names[s]} ${(100 * sums[s]).toFixed(0)} %`).join(", "));
+      const row = place - shiftOf(map);
+      if (row < 0 || row >= map.shape[1] || (map.kind === "self" && model.source.length)) continue;
+      say(`looks at (${map.name})`, mostSeen(model, map, -1, row));
     }
-    card.replaceChildren(title, list);
+    card.replaceChildren(make("h4", model.pieces[place]), list);
   };
 
   const reading = (model, number) => {
     const { column, part } = within("reading", number);
     if (!column || !part("tokens")) return;
-    const text = strip(part("tokens"), model.tokens, (place) => describe(part("card"), model, place));
-    text.shade(model.bits.map((bits) => (bits === null ? 0 : bits / 10)), "--s7");
-    const first = Math.min(1, model.tokens.length - 1);
-    text.choose(first);
+    const text = strip(part("tokens"), model.pieces, (place) => describe(part("card"), model, place));
+    text.shade(model.bits.map((bits) => (bits === "impossible" ? 1 : bits === null ? 0 : bits / 10)), "--s7");
+    text.show(Math.min(1, model.pieces.length - 1));
+    if (part("source")) strip(part("source"), model.source, () => {}, { side: "source" });
   };
 
   const inside = (model, number) => {
     const { column, part } = within("inside", number);
     if (!column || !part("controls") || !model.insides.length) return;
-    let layer = model.insides[0], unit = 0;
-    const text = strip(part("tokens"), model.tokens, (place) => { readout.textContent = said(place); });
+    let layer, unit = 0, place = 0, text, pieces;
     const readout = make("output");
-    const value = (place, u) => {
-      const [steps, units] = layer.shape;
-      return place < steps ? layer.low + (layer.bytes[place * units + u] / 255) * (layer.high - layer.low) : undefined;
+    const tell = (at) => {
+      place = at;
+      const value = valueOf(layer, at, unit);
+      readout.textContent = value === undefined ? "" : `${pieces[at]}: ${digits(value)}`;
     };
-    const said = (place) => {
-      const found = value(place, unit);
-      return found === undefined ? "" : `${model.tokens[place]}: ${found.toFixed(3)}`;
-    };
-    const scale = () => Math.max(Math.abs(layer.low), Math.abs(layer.high)) || 1;
     const draw = () => {
       const [steps, units] = layer.shape;
-      text.shadeSigned(model.tokens.map((_, place) => {
-        const found = value(place, unit);
-        return found === undefined ? undefined : found / scale();
-      }));
-      drawMap(part("map"), units, steps, (row, step) => value(step, row) / scale(), true);
+      const most = Math.max(...layer.low.map(Math.abs), ...layer.high.map(Math.abs)) || 1;
+      text.shadeSigned(pieces.map((_, at) => (valueOf(layer, at, unit) || 0) / most));
+      drawMap(part, units, steps, (row, step) => valueOf(layer, step, row) / most, { isSigned: true, over: pieces });
       which.value = unit;
       which.max = units - 1;
+      tell(place);
     };
-    const [chooser, field] = select("Show", model.insides.map((each) => each.name), (place) => {
-      layer = model.insides[place];
+    const open = (at) => {
+      layer = model.insides[at];
+      pieces = model[layer.side];
       unit = Math.min(unit, layer.shape[1] - 1);
+      place = Math.min(place, pieces.length - 1);
+      text = strip(part("tokens"), pieces, tell, { side: layer.side });
       draw();
-    });
+    };
+    const [chooser, field] = select("Show", model.insides.map((each) => each.name), open);
     const box = make("label", "unit");
     const which = make("input");
     which.type = "number";
@@ -230,43 +267,36 @@
     for (const button of column.querySelectorAll("button[data-layer]")) {
       button.addEventListener("click", () => {
         field.value = button.dataset.layer;
-        layer = model.insides[Number(button.dataset.layer)];
         unit = Number(button.dataset.unit);
-        draw();
+        open(Number(button.dataset.layer));
         part("tokens").scrollIntoView({ block: "nearest" });
       });
     }
     document.addEventListener("redraw", draw);
-    draw();
+    open(0);
   };
 
   const attention = (model, number) => {
     const { column, part } = within("attention", number);
     if (!column || !part("controls") || !model.maps.length) return;
     let map = model.maps.find((each) => each.kind !== "self") || model.maps[0];
-    let head = -1, place = model.tokens.length - 1;
-    const weight = (t, s) => {
-      const [heads, steps, seen] = map.shape;
-      const one = (h) => (map.bytes[(h * steps + t) * seen + s] / 255) ** 2;
-      if (head >= 0) return one(head);
-      let sum = 0;
-      for (let h = 0; h < heads; h += 1) sum += one(h);
-      return sum / heads;
+    let head = -1, row = 0, text, seenText;
+    const readout = make("output");
+    const look = (at) => {
+      row = Math.min(at, map.shape[1] - 1);
+      (seenText || text).shade(Array.from({ length: map.shape[2] }, (_, seen) => weightOf(map, head, row, seen)));
+      readout.textContent = `${rows[row]} looks at ${mostSeen(model, map, head, row)}`;
     };
-    const names = (side) => (side === "rows" ? map.kind === "self" && model.source.length : map.kind !== "causal" && model.source.length)
-      ? model.source : model.tokens;
-    let text, seenText;
-    const look = (chosen) => {
-      place = Math.min(chosen, map.shape[1] - 1);
-      const shares = Array.from({ length: map.shape[2] }, (_, s) => weight(place, s));
-      (seenText || text).shade(shares);
-    };
+    let rows, columns;
     const build = () => {
-      const [rows, columns] = [names("rows"), names("columns")];
-      text = strip(part("tokens"), rows, look);
-      const other = part("source");
-      other.hidden = rows === columns;
-      seenText = rows === columns ? null : strip(other, columns, () => {});
+      const ofSource = map.kind === "self" && model.source.length > 0;
+      rows = ofSource ? model.source : model.pieces.slice(shiftOf(map));
+      columns = map.kind === "causal" || !model.source.length ? model.pieces : model.source;
+      const [rowSide, shift] = [ofSource ? "source" : "pieces", shiftOf(map)];
+      text = strip(part("tokens"), rows, look, { side: rowSide, shift });
+      seenText = null;
+      if (map.kind === "cross") seenText = strip(part("source"), columns, () => {}, { side: "source" });
+      else part("source").hidden = true;
       heads.replaceChildren(...["all heads", ...Array.from({ length: map.shape[0] }, (_, h) => `head ${h + 1}`)].map((name, at) => {
         const option = make("option", name);
         option.value = at - 1;
@@ -277,8 +307,8 @@
     };
     const draw = () => {
       const [, steps, seen] = map.shape;
-      drawMap(part("map"), steps, seen, (t, s) => Math.sqrt(weight(t, s)), false);
-      look(place);
+      drawMap(part, steps, seen, (t, s) => Math.sqrt(weightOf(map, head, t, s)), { beside: rows.slice(0, steps), over: columns.slice(0, seen) });
+      look(row);
     };
     const [chooser, field] = select("Layer", model.maps.map((each) => each.name), (at) => {
       map = model.maps[at];
@@ -289,11 +319,12 @@
       head = at;
       draw();
     });
-    part("controls").append(chooser, box);
+    part("controls").append(chooser, box, readout);
     part("map").addEventListener("click", (event) => {
       text.choose(Math.min(map.shape[1] - 1, Math.floor((event.offsetY / part("map").clientHeight) * map.shape[1])));
     });
     document.addEventListener("redraw", draw);
+    row = map.shape[1] - 1;
     build();
   };
 
@@ -305,7 +336,8 @@
     const draw = () => {
       const [rows, columns] = map.shape;
       const most = Math.max(Math.abs(map.low), Math.abs(map.high)) || 1;
-      drawMap(part("map"), rows, columns, (r, c) => (map.low + (map.bytes[r * columns + c] / 255) * (map.high - map.low)) / most, true);
+      const at = (row, column) => (map.low + (map.bytes[row * columns + column] / 255) * (map.high - map.low)) / most;
+      drawMap(part, rows, columns, at, { isSigned: true });
     };
     document.addEventListener("redraw", draw);
     draw();
@@ -314,33 +346,64 @@
   /* Figures as SVG files: the style they have here goes with them, as attributes, since the page allows no inline style */
   const KEPT = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font-family", "font-size",
     "font-weight", "text-anchor", "text-decoration", "display"];
-  const asSvg = (figure) => {
-    const canvas = figure.querySelector("canvas");
-    if (canvas) {
-      const [w, h] = [canvas.clientWidth, canvas.clientHeight];
-      return `<svg xmlns="http://www.w3.org/2000/svg" width="${w}" height="${h}"><image width="${w}" height="${h}" `
-        + `preserveAspectRatio="none" image-rendering="pixelated" href="${canvas.toDataURL()}"/></svg>`;
+  const NAMESPACE = "http://www.w3.org/2000/svg";
+  const drawn = (tag, attributes, text) => {
+    const element = document.createElementNS(NAMESPACE, tag);
+    for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+    if (text !== undefined) element.textContent = text;
+    return element;
+  };
+  /* Texts and maps: each piece where it stands on the page, on what lies behind it */
+  const pictureOf = (figure) => {
+    const frame = figure.getBoundingClientRect();
+    const svg = drawn("svg", { width: frame.width, height: frame.height });
+    for (const canvas of figure.querySelectorAll("canvas")) {
+      const at = canvas.getBoundingClientRect();
+      const place = { x: at.x - frame.x, y: at.y - frame.y, width: at.width, height: at.height };
+      svg.append(drawn("image", { ...place, preserveAspectRatio: "none", "image-rendering": "pixelated", href: canvas.toDataURL() }));
     }
-    const svg = figure.querySelector("svg");
+    for (const span of figure.querySelectorAll("span")) {
+      const style = getComputedStyle(span);
+      for (const [line, at] of [...span.getClientRects()].entries()) {
+        const [x, y] = [at.x - frame.x, at.y - frame.y];
+        svg.append(drawn("rect", { x, y, width: at.width, height: at.height, fill: style.backgroundColor }));
+        if (line > 0) continue;
+        const upright = style.writingMode.startsWith("vertical");
+        const start = upright ? { transform: `translate(${x + at.width * 0.3} ${y}) rotate(90)` } : { x, y: y + at.height * 0.75 };
+        const font = { "font-family": style.fontFamily, "font-size": style.fontSize, fill: style.color, "xml:space": "preserve" };
+        svg.append(drawn("text", { ...start, ...font }, span.textContent));
+      }
+    }
+    return svg;
+  };
+  const copyOf = (svg) => {
     const copy = svg.cloneNode(true);
     const [from, to] = [[svg, ...svg.querySelectorAll("*")], [copy, ...copy.querySelectorAll("*")]];
     from.forEach((element, place) => {
       const style = getComputedStyle(element);
       for (const name of KEPT) to[place].setAttribute(name, style.getPropertyValue(name));
     });
-    copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
-    return new XMLSerializer().serializeToString(copy);
+    return copy;
+  };
+  const asSvg = (figure) => {
+    const chart = figure.querySelector("svg");
+    const svg = chart ? copyOf(chart) : pictureOf(figure);
+    svg.setAttribute("xmlns", NAMESPACE);
+    svg.prepend(drawn("rect", { width: "100%", height: "100%", fill: colour("--paper") }));
+    return new XMLSerializer().serializeToString(svg);
   };
   const savable = () => {
     for (const figure of document.querySelectorAll("figure")) {
-      if (!figure.querySelector("svg, canvas")) continue;
+      if (!figure.querySelector("svg, canvas, .strip-text")) continue;
       const button = make("button", "Save as SVG", "save");
       button.type = "button";
+      const view = figure.closest("[data-view]");
+      const all = [...view.querySelectorAll("figure")];
+      const name = [view.dataset.view, Number(view.dataset.model) + 1, all.indexOf(figure) + 1].join("-");
       button.addEventListener("click", () => {
         const link = make("a");
         link.href = URL.createObjectURL(new Blob([asSvg(figure)], { type: "image/svg+xml" }));
-        const view = figure.closest("[data-view]");
-        link.download = `${view ? view.dataset.view : "figure"}.svg`;
+        link.download = `${name}.svg`;
         link.click();
         URL.revokeObjectURL(link.href);
       });
@@ -364,5 +427,8 @@
     document.documentElement.dataset.ready = "yes";
   };
   find("theme").addEventListener("click", () => document.dispatchEvent(new Event("redraw")));
-  begin();
+  begin().catch((error) => {
+    const told = make("p", `This browser could not draw the page (${error.message}); a newer one can.`, "warning");
+    document.querySelector("main").prepend(told);
+  });
 })();

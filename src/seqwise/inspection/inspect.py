@@ -24,7 +24,9 @@ from ..decoding.settings import DecodingConfig
 from ..errors import ConfigError, DataError, SeqwiseError
 from ..models import num_parameters
 from ..models.contract import device_of, evaluating
+from ..models.ngram import USED
 from ..run import Run
+from ..tasks.pairs import search_settings
 from ..text import Tokenizer
 from .embeddings import EmbeddingSpace
 from .flow import Factor, Flow, Truncation, factors, gradient_flow, source_gradients, truncation
@@ -52,11 +54,13 @@ OVER_TEXT = (
     "belief",
     "mean",
     "spread",
-    "tokens used",
+    USED,
 )
 """What is noted at every step, in the order in which it is offered."""
 CHUNKS = (1, 2, 4, 8, 16, 32, 64, 128)
 WORDS_ON_MAP = 120
+MOST_DRAWN = 60  # steps of a search
+TARGET, SOURCE = "pieces", "source"
 UNSEEN = 500  # characters of unseen text, where none is given
 
 
@@ -79,8 +83,8 @@ class Inspectable(Protocol):
 class InspectOptions:
     most_tokens: int = 500
     """How much of the text is shown."""
-    beam_width: int = 4
-    """Hypotheses that the search keeps."""
+    beam_width: int | None = None
+    """Hypotheses that the search keeps; where it is not said, as many as the run translates with, or 4 for text."""
     search_tokens: int = 12
     """How far the search goes on behind a text."""
     most_lags: int = 100
@@ -97,8 +101,9 @@ class InspectOptions:
 
     def __post_init__(self) -> None:
         for name in ("most_tokens", "beam_width", "search_tokens", "most_lags", "held_out_tokens"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"inspect.{name} = {getattr(self, name)} should be at least 1.")
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ConfigError(f"inspect.{name} = {value} should be at least 1.")
         if self.row < 0:
             raise ConfigError(f"inspect.row = {self.row} should not be negative.")
 
@@ -110,7 +115,9 @@ class OverText:
     site: str
     what: str
     values: np.ndarray
-    """(T, U)."""
+    """(T, U), or (S, U) on the side of a source."""
+    side: str = TARGET
+    """Over which pieces it stands: those of the text or target, or those of the source."""
 
 
 @dataclass(frozen=True)
@@ -152,8 +159,8 @@ class Inspection:
     """Bits a token by how many stand before it."""
     minimal_pairs: list[Judged] = field(default_factory=list)
     search: SearchTree | None = None
-    search_tokens: dict[int, str] = field(default_factory=dict)
-    """The pieces that the tree is made of."""
+    search_pieces: dict[int, str] = field(default_factory=dict)
+    """What the tokens of the tree look like."""
     word_map: WordMap | None = None
     neighbours: list[Neighbours] = field(default_factory=list)
     analogies: list[Neighbours] = field(default_factory=list)
@@ -170,6 +177,21 @@ def inspect_run(
     Pairs: with a target, or the model's own.
     """
     return _Inspector(run, text, target, options or InspectOptions()).inspect()
+
+
+def _over_text(site: str, what: str, values: np.ndarray) -> OverText:
+    """Values (T, U) as they were noted, each put to the token it belongs to."""
+    if what == USED:  # is of the token that is predicted: the next
+        values = np.concatenate([np.zeros((1, 1)), values[:-1]])
+    if site.endswith("cells.1"):  # read from behind
+        values = values[::-1]
+    return OverText(site, what, values, SOURCE if ".encoder." in f".{site}." else TARGET)
+
+
+def _with_known_targets(batch: Batch) -> Batch:
+    """Without the last step of a text, whose target is not known."""
+    inputs, targets = batch.inputs["tokens"].ids, batch.targets["tokens"].ids
+    return Batch({"tokens": Tokens(inputs[:, :-1])}, {"tokens": Tokens(targets[:, :-1])})
 
 
 class _Inspector:
@@ -225,7 +247,7 @@ class _Inspector:
         trace, found = self.reading.trace, self.found
         for what in OVER_TEXT:
             for site, values in trace.all(what):
-                found.over_text.append(OverText(site, what, values[0].detach().double().cpu().numpy()))
+                found.over_text.append(_over_text(site, what, values[0].detach().double().cpu().numpy()))
         if not found.over_text:
             return self._absent("inside", f"{found.family} notes nothing that changes from token to token.")
         if not self.is_text:
@@ -270,8 +292,9 @@ class _Inspector:
         if self.is_pairs and self.is_neural:
             self.found.source_gradients = source_gradients(self.model, self.reading.batch).cpu().numpy()
         if not self.found.attention:
-            family = self.found.family
-            self._absent("attention", f"{family} has no attention: what it knows of the past is in its state.")
+            self._absent(
+                "attention", f"{self.found.family} has no attention here: what it knows of the past is in its state."
+            )
 
     def _flow(self) -> None:
         if not self.is_neural:
@@ -281,7 +304,7 @@ class _Inspector:
         self.found.clipped = self._clipping()
         if self.is_pairs:
             return self._absent("gradients", "for pairs, see under attention what reaches each token of the source.")
-        if len(self.reading.tokens) < 3:
+        if len(self.reading.pieces) < 3:
             return self._absent("gradients", "one token has no past for a gradient to reach; give a longer text.")
         batch = self.reading.batch
         steps = [0] if self.task == "label" else later_steps(self.reading, 24)
@@ -289,7 +312,7 @@ class _Inspector:
             self.found.flow = gradient_flow(self.model, batch, steps=steps, most_lags=self.options.most_lags)
             self.found.factors = factors(self.model, self.reading.trace)
             if self.is_text and self.model.carries_state:
-                self.found.truncation = truncation(self.model, batch, CHUNKS)
+                self.found.truncation = truncation(self.model, _with_known_targets(batch), CHUNKS)
         return None
 
     def _clipping(self) -> list[tuple[int, float, float]]:
@@ -326,24 +349,24 @@ class _Inspector:
             return self._absent("search", "numbers are not searched for; seqwise predict forecasts them.")
         if self.task == "label":
             return self._absent("search", "all answers are weighed at once; see the last step under reading.")
+        width = None if options.beam_width is None else min(options.beam_width, self.model.vocab_size)
         if self.is_pairs:
-            prompt, most, stop = prompt_of(batch), self.options.most_tokens, self.model.boundary
+            prompt = prompt_of(batch)
+            config = search_settings(self.run.run.vocab, beam_width=width, max_tokens=MOST_DRAWN)
         else:
             ids = batch.inputs["tokens"].ids
             room = (getattr(self.model, "context", None) or math.inf) - options.search_tokens
             keep = int(max(1, min(room, ids.shape[1])))
-            prompt, most, stop = Batch({"tokens": Tokens(ids[:, -keep:])}, {}), options.search_tokens, None
-        vocab_size = self.model.vocab_size
-        config = DecodingConfig(
-            method="beam",
-            beam_width=min(options.beam_width, vocab_size),
-            max_tokens=min(most, 60),
-            length_penalty=1.0,
-            stop=stop,
-        )
+            prompt = Batch({"tokens": Tokens(ids[:, -keep:])}, {})
+            width = width or min(4, self.model.vocab_size)
+            config = DecodingConfig(
+                method="beam", beam_width=width, max_tokens=options.search_tokens, length_penalty=1.0
+            )
         tree = search_tree(self.model, prompt, config)
+        if self.is_pairs and not tree.answers[0].is_finished:
+            self.reading.notes.append(f"of the search the first {MOST_DRAWN} steps are drawn")
         self.found.search = tree
-        self.found.search_tokens = {node.token: self._piece(node.token) for node in tree.nodes}
+        self.found.search_pieces = {node.token: self._piece(node.token) for node in tree.nodes}
         return None
 
     def _piece(self, token: int) -> str:
@@ -358,8 +381,7 @@ class _Inspector:
         if space is None:
             return self._absent("embeddings", f"{self.found.family} knows tokens by name, not by vectors.")
         seen = list(dict.fromkeys(self.reading.ids))
-        others = [token for token in range(len(space.table)) if token not in set(seen)]
-        tokens = (seen + others)[:WORDS_ON_MAP]
+        tokens = list(dict.fromkeys([*seen, *range(len(space.table))]))[:WORDS_ON_MAP]
         drawn = space.map(tokens)
         self.found.word_map = WordMap([self._piece(token) for token in tokens], drawn.places, drawn.shares)
         self.found.neighbours = [self._near(self._piece(t), space.neighbours(t)) for t in seen[:WORDS_ON_MAP]]

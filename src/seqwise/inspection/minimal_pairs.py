@@ -2,6 +2,8 @@
 
     is right where  log p(beginning + good)  >  log p(beginning + bad)                       (1)   Linzen et al. 2016
 
+Where both are equally probable, as two words are that a model knows neither of, that is right by half.
+
 A file has a line for each: beginning TAB good TAB bad, and if known TAB the distance, in words, between what must
 agree. The built-in list is English number agreement: "The writer of the books" is / are.
 """
@@ -42,14 +44,14 @@ class Judged:
     """log p(good) - log p(bad) after the beginning, nats."""
 
     @property
-    def is_right(self) -> bool:
-        return self.margin > 0
+    def right(self) -> float:
+        return 1.0 if self.margin > 0 else 0.5 if self.margin == 0 else 0.0
 
 
 @dataclass(frozen=True)
 class AtDistance:
     distance: int
-    right: int
+    right: float
     of: int
 
     @property
@@ -102,8 +104,16 @@ def read_pairs_file(path: Path) -> list[MinimalPair]:
 
 def judge(model: Any, tokenizer: Tokenizer, pairs: Sequence[MinimalPair]) -> list[Judged]:
     """(1) of each pair. Both texts have the same beginning, so what it costs cancels out."""
-    texts = [pair.beginning + word for pair in pairs for word in (pair.good, pair.bad)]
-    log_probs = _log_probs(model, tokenizer, texts)
+    most = getattr(model, "context", None) or math.inf
+    rows: list[np.ndarray] = []
+    for pair in pairs:
+        both = [
+            np.concatenate([[tokenizer.boundary], tokenizer.encode(pair.beginning + word)])
+            for word in (pair.good, pair.bad)
+        ]
+        too_long = int(max(0, max(map(len, both)) - 1 - most))  # cut from both, so that they begin alike
+        rows += [row[too_long:] for row in both]
+    log_probs = _log_probs(model, rows)
     return [Judged(pair, log_probs[2 * n] - log_probs[2 * n + 1]) for n, pair in enumerate(pairs)]
 
 
@@ -112,19 +122,17 @@ def by_distance(judged: Sequence[Judged]) -> list[AtDistance]:
     found = []
     for distance in distances:
         here = [one for one in judged if one.pair.distance == distance]
-        found.append(AtDistance(distance, sum(one.is_right for one in here), len(here)))
+        found.append(AtDistance(distance, sum(one.right for one in here), len(here)))
     return found
 
 
 @torch.inference_mode()
-def _log_probs(model: Any, tokenizer: Tokenizer, texts: Sequence[str]) -> list[float]:
-    """log p of each text from its start, nats."""
-    rows = [np.concatenate([[tokenizer.boundary], tokenizer.encode(text)]) for text in texts]
-    longest = getattr(model, "context", None) or math.inf
+def _log_probs(model: Any, rows: Sequence[np.ndarray]) -> list[float]:
+    """log p of what stands behind the first token of each row, nats."""
     device, found = device_of(model), []
     with evaluating(model):
         for first in range(0, len(rows), ROWS):
-            some = [row[-int(min(longest, len(row) - 1)) - 1 :] for row in rows[first : first + ROWS]]
+            some = rows[first : first + ROWS]
             width = max(len(row) for row in some)
             ids = torch.zeros(len(some), width, dtype=torch.long)
             for place, row in enumerate(some):

@@ -1,7 +1,7 @@
 """The inspection as one HTML file that needs nothing else: a tab for each view, one column for each model.
 
-Numbers that a view draws travel inside the page as bytes: (value - low) / (high - low) * 255, deflated, in base64. Where
-attention has many numbers they take fewer of the 256 levels, so that the page stays small: `--json` has them as they are.
+Numbers that a view draws travel inside the page as bytes: (value - low) / (high - low) * 255, deflated, in base64.
+Where attention has many numbers they take fewer of the 256 levels, to keep the page small; `--json` has all digits.
 """
 
 from __future__ import annotations
@@ -28,23 +28,26 @@ from .minimal_pairs import by_distance
 from .tree import tree_chart
 
 MOST_PIECE = 40  # characters of a token
+IMPOSSIBLE = "impossible"
 LEVELS = ((4e6, 256), (10e6, 52), (math.inf, 16))  # (so many numbers of attention, levels: divisors of 255, plus 1)
 MOST_COLUMNS = 4  # of a series, that are drawn
 LEADS = {
-    "reading": "The stronger the colour, the less the model expected the token. Rest on one, or step through them with "
-    "the arrow keys: what it cost, what was expected instead, and what went on inside.",
-    "inside": "Choose what to look at: a unit is worth a name where its colour changes with something you can see in "
-    "the text. The table lists units that follow a feature of unseen text more closely than chance does.",
-    "attention": "Each row of the map is a token, each column what it looks at. Look for a diagonal (the one before), "
+    "reading": "The stronger the colour, the less the model expected what stands there: rest on it, or step through "
+    "with the arrow keys, to see what it cost, what was expected instead, and what went on inside.",
+    "inside": "Choose a gate, a state or a belief, and look for units whose colour changes with something you can "
+    "see in the text; the table lists those that follow a feature of unseen text more closely than chance "
+    "does.",
+    "attention": "Each row of the map is a token, each column what it looks at: look for a diagonal (the one before), "
     "a first column (nothing in particular), and for heads that join words that belong together.",
-    "gradients": "How much of the error at a token reaches what stood k tokens before it. A line that falls straight "
-    "down on this scale loses the same share at every step; one that stays flat can learn from far back.",
-    "memory": "How far back a change of one token moves the prediction. An n-gram ends at a wall, a network fades.",
-    "search": "Beam search from left to right: what was kept, what ended, and in grey what was dropped. Look for a "
-    "path that was dropped early although it began well.",
-    "embeddings": "Tokens as points: those that stand near each other are used alike. The two directions of the map "
-    "are those in which the table differs most, and show only their share of it.",
-    "positions": "Each row is the vector that says where a token stands. Look for slow waves at one end and fast ones "
+    "gradients": "How much of the error at a token reaches what stood k tokens before it: a line that falls straight "
+    "down on this scale loses the same share at every step, one that stays flat can learn from far back.",
+    "memory": "How far back a change of one token moves the prediction: what counts or has a window ends at a wall, "
+    "what has a state fades.",
+    "search": "Beam search from left to right, what was dropped in grey: look for a path that was dropped early "
+    "although it began well.",
+    "embeddings": "Tokens as points, where those that stand near each other are used alike: the two directions are "
+    "those in which the table differs most, and show only their share of it.",
+    "positions": "Each row is the vector that says where a token stands: look for slow waves at one end and fast ones "
     "at the other, and for how soon two places stop being alike.",
 }
 TITLES = {
@@ -74,18 +77,19 @@ def write_inspection(found: Sequence[Inspection]) -> str:
     sections = [
         Section(view, TITLES[view], escape(LEADS[view]), _columns(found, view, body)) for view, body in bodies.items()
     ]
+    names = _names(found)
     facts = {
-        "text": found[0].text[:200],
-        **{
-            visible(one.name): f"{one.family}, {count(one.parameters)} numbers, {len(one.reading.bits):,} steps"
-            for one in found
-        },
+        name: f"{one.family}, {count(one.parameters)} numbers, {len(one.reading.bits):,} steps of "
+        f"“{visible(one.text, most=200)}”"
+        for name, one in zip(names, found, strict=True)
     }
     warnings = "".join(
-        f'<p class="warning">{shown(f"{one.name}: {note}")}</p>' for one in found for note in one.reading.notes
+        f'<p class="warning">{shown(f"{name}: {note}")}</p>'
+        for name, one in zip(names, found, strict=True)
+        for note in one.reading.notes
     )
     return document(
-        " and ".join(visible(one.name) for one in found),
+        " and ".join(dict.fromkeys(visible(one.name) for one in found)),
         sections,
         command="seqwise inspect",
         version=__version__,
@@ -100,14 +104,24 @@ def _own(name: str) -> str:
     return files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
+def _names(found: Sequence[Inspection]) -> list[str]:
+    """What each column is called: by its run, or where that is the same by its text."""
+    names = [one.name for one in found]
+    if len(set(names)) == len(names):
+        return [visible(name) for name in names]
+    texts = [visible(one.text, most=60) for one in found]
+    return texts if len(set(texts)) == len(texts) else [f"{name} ({n})" for n, name in enumerate(names, start=1)]
+
+
 def _columns(found: Sequence[Inspection], view: str, body: Callable[[Inspection, int], str]) -> str:
     """A column for each model; where a family has nothing to show, the reason."""
     columns = []
-    for place, one in enumerate(found):
-        inside = body(one, place) if view not in one.absent else ""
-        why = one.absent.get(view, "there is nothing to show.")
-        head = f"<h3>{shown(one.name)}</h3>" if len(found) > 1 else ""
-        inside = inside or f'<p class="nothing">Nothing to see here: {shown(why)}</p>'
+    for place, (name, one) in enumerate(zip(_names(found), found, strict=True)):
+        head = f"<h3>{escape(name)}</h3>" if len(found) > 1 else ""
+        inside = body(one, place)
+        if view in one.absent or not inside:
+            why = one.absent.get(view, "there is nothing to show.")
+            head += f'<p class="nothing">Nothing to see here: {shown(why)}</p>'
         columns.append(f'<div class="column" data-model="{place}" data-view="{view}">{head}{inside}</div>')
     return f'<div class="columns is-{len(columns)}">{"".join(columns)}</div>'
 
@@ -120,14 +134,20 @@ def _numbers(one: Inspection) -> dict[str, Any]:
     levels = _levels(sum(each.weights.size for each in maps))
     return {
         "task": one.task,
-        "tokens": [_piece(token) for token in reading.tokens],
-        "source": [_piece(token) for token in reading.source],
-        "bits": [None if math.isnan(bits) else round(bits, 2) for bits in reading.bits],
+        "pieces": [_piece(piece) for piece in reading.pieces],
+        "source": [_piece(piece) for piece in reading.source],
+        "bits": [_cost(bits) for bits in reading.bits],
         "expected": [
-            [[_piece(option.piece), round(option.probability, 4)] for option in options] for options in reading.expected
+            [[_piece(option.piece), round(np.nan_to_num(option.probability), 4)] for option in options]
+            for options in reading.expected
         ],
         "inside": [
-            {"name": _site(layer.site, layer.what), "what": layer.what, **_packed(layer.values)}
+            {
+                "name": _site(layer.site, layer.what),
+                "what": layer.what,
+                "side": layer.side,
+                **_packed_by_unit(layer.values),
+            }
             for layer in one.over_text
         ],
         "attention": [
@@ -135,6 +155,11 @@ def _numbers(one: Inspection) -> dict[str, Any]:
             for each in maps
         ],
     }
+
+
+def _cost(bits: float) -> float | str | None:
+    """For JSON, which has no such numbers: none where it is not known, a word where it was impossible."""
+    return None if math.isnan(bits) else IMPOSSIBLE if math.isinf(bits) else round(bits, 2)
 
 
 def _levels(num_values: int) -> int:
@@ -150,6 +175,16 @@ def _all_maps(one: Inspection) -> list[AttentionMap]:
         shares = one.source_gradients / np.where(totals > 0, totals, 1.0)
         maps.append(AttentionMap("gradient of the error", "cross", shares[None]))
     return maps
+
+
+def _packed_by_unit(values: np.ndarray) -> dict[str, Any]:
+    """Each unit (a column of values) between a low and a high of its own."""
+    finite = np.where(np.isfinite(values), values, 0.0)
+    low, high = finite.min(axis=0), finite.max(axis=0)
+    spread = np.where(high > low, high - low, 1.0)
+    packed = _packed((finite - low) / spread, 0.0, 1.0)
+    rounded = {"low": low, "high": low + spread}
+    return {**packed, **{name: [float(f"{end:.4g}") for end in ends] for name, ends in rounded.items()}}
 
 
 def _packed(
@@ -185,16 +220,16 @@ def _site(site: str, what: str) -> str:
 def _reading(one: Inspection, place: int) -> str:
     total = sum(bits for bits in one.reading.bits if not math.isnan(bits))
     mean = total / max(1, one.reading.num_scored)
-    spans = "".join(f"<span>{escape(_piece(token))}</span>" for token in one.reading.tokens)
+    spans = "".join(f"<span>{escape(_piece(piece))}</span>" for piece in one.reading.pieces)
     unit = {"numbers": "bits a step", "label": "bits for the answer"}.get(one.task, "bits a token")
     source = ""
     if one.reading.source:
-        pieces = "".join(f"<span>{escape(_piece(token))}</span>" for token in one.reading.source)
+        pieces = "".join(f"<span>{escape(_piece(piece))}</span>" for piece in one.reading.source)
         source = f'<p class="aside">Source</p><div class="strip-text" data-part="source" dir="auto">{pieces}</div>'
     return (
         f'<p class="aside">{number(mean, 2)} {unit}, {number(total, 1)} in all</p>{_columns_read(one, place)}{source}'
-        f'<div class="strip-text" data-part="tokens" role="group" aria-label="The text" dir="auto">{spans}</div>'
-        f'<div class="card" data-part="card" aria-live="polite"></div>'
+        f"<figure>{_strip('tokens', spans, needs_script=False)}</figure>"
+        '<div class="card needs-script" data-part="card" aria-live="polite"></div>'
     )
 
 
@@ -216,7 +251,27 @@ def _columns_read(one: Inspection, place: int) -> str:
     return body
 
 
+def _strip(part: str, inside: str = "", *, needs_script: bool = True) -> str:
+    """The text, whose tokens can have the focus."""
+    kind = "strip-text needs-script" if needs_script else "strip-text"
+    label = "The source" if part == "source" else "The text"
+    return f'<div class="{kind}" data-part="{part}" role="group" aria-label="{label}" dir="auto">{inside}</div>'
+
+
+def _map(about: str, caption: str, *, kind: str = "map") -> str:
+    """What the script draws on, with names along its sides where there is room."""
+    return (
+        '<figure class="needs-script"><div class="map-box" data-part="map-box">'
+        '<div class="over" data-part="over" aria-hidden="true"></div>'
+        '<div class="beside" data-part="beside" aria-hidden="true"></div>'
+        f'<canvas data-part="map" class="{kind}" role="img" aria-label="{about}"></canvas></div>'
+        f"<figcaption>{caption}</figcaption></figure>"
+    )
+
+
 def _inside(one: Inspection, place: int) -> str:
+    if not one.over_text:
+        return ""
     rows = "".join(
         f"<tr><th>{escape(track.feature)}</th><td>{_button(one, track.site, track.what, track.unit)}</td>"
         f"<td>{number(track.correlation, 2)}</td><td>{number(track.chance, 2)}</td>"
@@ -227,11 +282,12 @@ def _inside(one: Inspection, place: int) -> str:
     table = titled_table("Units that follow something", heads, rows, kind="units") if rows else ""
     return (
         '<div class="controls needs-script" data-part="controls"></div>'
-        '<div class="strip-text needs-script" data-part="tokens" role="group" aria-label="The text" dir="auto"></div>'
-        '<figure class="needs-script"><canvas data-part="map" class="map"></canvas>'
-        "<figcaption>Units from top to bottom, tokens from left to right. Choose a unit by its row.</figcaption>"
-        "</figure>"
-        f"{table}"
+        f'<figure class="needs-script">{_strip("tokens")}</figure>'
+        + _map(
+            "All units over the text; the same numbers are in the text above and in --json",
+            "Units from top to bottom, tokens from left to right. Choose a unit by its row.",
+        )
+        + table
     )
 
 
@@ -244,6 +300,8 @@ def _button(one: Inspection, site: str, what: str, unit: int) -> str:
 
 
 def _attention(one: Inspection, place: int) -> str:
+    if not _all_maps(one):
+        return ""
     rows = ""
     for each in one.attention:
         for head, does in enumerate(each.heads()):
@@ -258,11 +316,13 @@ def _attention(one: Inspection, place: int) -> str:
     table = titled_table("What each head does", heads, rows, kind="heads") if rows else ""
     return (
         '<div class="controls needs-script" data-part="controls"></div>'
-        '<div class="strip-text needs-script" data-part="tokens" role="group" aria-label="The text" dir="auto"></div>'
-        '<div class="strip-text needs-script" data-part="source" dir="auto" hidden></div>'
-        '<figure class="needs-script"><canvas data-part="map" class="map is-square"></canvas>'
-        "<figcaption>Rows look at columns. Rest on a token above to see where it looks.</figcaption></figure>"
-        f"{table}"
+        f'<figure class="needs-script">{_strip("tokens")}{_strip("source")}</figure>'
+        + _map(
+            "Attention of each token to each other; a chosen token tells its own in words",
+            "Rows look at columns. Rest on a token above, or click a row, to see where it looks.",
+            kind="map is-square",
+        )
+        + table
     )
 
 
@@ -272,17 +332,21 @@ def _gradients(one: Inspection, place: int) -> str:
         look = Look.of(n, 1) if flow.what == THROUGH else Look.of(n)
         lines.append(Series(_flow_name(flow), list(enumerate(flow.by_lag)), look))
         lowest = min(value for value in flow.by_lag if value > 0)
-        for factor in (each for each in one.factors if flow.what == "state" and each.site.startswith(flow.site)):
-            name = f"{_site(factor.site, 'bound' if factor.is_bound else 'forget gates')}"
+        for factor in (each for each in one.factors if each.is_of(flow)):
+            name = _site(factor.site, "bound" if factor.is_bound else "by one factor")
             points = [(lag, value) for lag, value in enumerate(factor.line(flow), start=1) if value >= lowest]
             lines.append(Series(name, points, Look.of(n, 2)))
-    body = _figure(
-        lines,
-        f"flow-{place}",
-        "Gradient by lag",
-        "The mean length of the gradient of the loss at a token, by how many tokens before it.",
-        Axis("tokens before", "{:.0f}".format),
-        Axis("length of the gradient", "{:.3g}".format, is_log=True),
+    body = (
+        ""
+        if not lines
+        else _figure(
+            lines,
+            f"flow-{place}",
+            "Gradient by lag",
+            "The mean length of the gradient of the loss at a token, by how many tokens before it.",
+            Axis("tokens before", "{:.0f}".format),
+            Axis("length of the gradient", "{:.3g}".format, is_log=True),
+        )
     )
     rows = "".join(
         f"<tr><th>{escape(_flow_name(flow))}</th>"
@@ -313,12 +377,13 @@ def _clipping(one: Inspection, place: int) -> str:
     if not one.clipped:
         return ""
     cut = sum(share > 0 for _, _, share in one.clipped)
-    norms = Series("longest gradient", [(step, norm) for step, norm, _ in one.clipped], Look.of(0))
+    norms = Series("longest", [(step, norm) for step, norm, _ in one.clipped], Look.of(0))
+    clipped = Series("cut", [(step, norm) for step, norm, share in one.clipped if share > 0], Look.of(1, 1))
     figure = _figure(
-        [norms],
+        [norms, clipped] if clipped.points else [norms],
         f"clipped-{place}",
         "Gradients in training",
-        "The longest gradient since the report before, over the steps of training.",
+        "The longest gradient since the report before, over the steps of training, and where clipping cut it.",
         Axis("step", "{:.0f}".format),
         Axis("length", "{:.3g}".format, is_log=True),
     )
@@ -361,11 +426,13 @@ def _memory(one: Inspection, place: int) -> str:
         )
     if one.minimal_pairs:
         rows = "".join(
-            f"<tr><th>{at.distance}</th><td>{at.right} of {at.of}</td><td>{per_cent(at.accuracy)}</td></tr>"
+            f"<tr><th>{at.distance}</th><td>{at.right:g} of {at.of}</td><td>{per_cent(at.accuracy)}</td></tr>"
             for at in by_distance(one.minimal_pairs)
         )
         heads = ["words between", "right", "share"]
-        body += "<h3>Which of two? (is / are after “The writer of the books”)</h3>"
+        first = one.minimal_pairs[0].pair
+        asked = f"“{first.beginning}”:{first.good} or{first.bad}?"
+        body += f"<h3>Which of two?</h3><p>{shown(asked)} The first is right.</p>"
         body += titled_table("Minimal pairs by distance", heads, rows, kind="pairs")
         body += '<p class="aside">Half would be right by chance.</p>'
     return body
@@ -381,8 +448,18 @@ def _search(one: Inspection, place: int) -> str:
     if tree is None:
         return ""
     best = set(tree.path(tree.answers[0].tokens)) if tree.answers else set()
-    chart = tree_chart(tree.nodes, one.search_tokens, best, identity=f"search-{place}")
-    return f'<figure class="wide scroll" tabindex="0" role="region" aria-label="The search">{chart}</figure>'
+    chart = tree_chart(tree.nodes, one.search_pieces, best, identity=f"search-{place}")
+    rows = "".join(
+        f"<tr><th>{node.step + 1}</th><td>{shown(_piece(one.search_pieces[node.token]))}</td>"
+        f"<td>{number(node.log_prob, 2)}</td><td>{number(node.score, 2)}</td><td>{node.fate}</td></tr>"
+        for node in tree.nodes
+    )
+    heads = ["step", "token", "log-probability", "score", "what became of it"]
+    table = titled_table("Hypotheses by step", heads, rows, kind="search")
+    return (
+        f'<figure class="wide scroll" tabindex="0" role="region" aria-label="The search">{chart}</figure>'
+        f"<details><summary>The same as a table</summary>{table}</details>"
+    )
 
 
 def _embeddings(one: Inspection, place: int) -> str:
@@ -427,9 +504,9 @@ def _positions(one: Inspection, place: int) -> str:
     )
     data = embedded_json(f"positions-{place}", _packed(one.positions.vectors))
     return (
-        f"<p>{shown(one.positions.kind)} positions.</p>{data}"
-        '<figure class="needs-script"><canvas data-part="map" class="map"></canvas>'
-        f"<figcaption>Places from top to bottom, entries of the vector from left to right.</figcaption></figure>{chart}"
+        f"<p>{shown(one.positions.kind.capitalize())} positions.</p>{data}"
+        + _map("The position vectors", "Places from top to bottom, entries of the vector from left to right.")
+        + chart
     )
 
 

@@ -42,7 +42,8 @@ def positions_of(model: Any) -> Positions | None:
         return Positions("rotary", cosines, cosines.mean(axis=1).tolist())  # (2)
     if kind == "sinusoidal":
         width = int(body.output_dim)  # type: ignore[arg-type]
-        vectors = sinusoidal_table(MOST_PLACES, width).double().numpy()
+        places = min(MOST_PLACES, getattr(model, "context", None) or MOST_PLACES)
+        vectors = sinusoidal_table(places, width).double().numpy()
     else:
         table = body.target_positions.weight if hasattr(body, "target_positions") else body.position_table
         vectors = table.detach()[:MOST_PLACES].cpu().double().numpy()  # type: ignore[union-attr]

@@ -22,6 +22,7 @@ from ..data.vocab import Vocab
 from ..errors import DataError
 from ..models.contract import device_of, evaluating
 from ..text import Tokenizer
+from ..text.unseen import unseen_in
 from .trace import Trace, record
 
 NUM_EXPECTED = 6
@@ -51,7 +52,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Reading:
-    tokens: list[str]
+    pieces: list[str]
     """START, the pieces of the text, and for pairs END. Examples: their steps alone."""
     ids: list[int]
     bits: list[float]
@@ -76,7 +77,7 @@ class Reading:
 
 def read_text(model: Any, tokenizer: Tokenizer, text: str, *, most_tokens: int) -> Reading:
     """The text from its start, as far as the model can see."""
-    ids, notes = tokenizer.encode(text), unseen_in(tokenizer, text)
+    ids, notes = tokenizer.encode(text), list(unseen_in(tokenizer, text))
     if not len(ids):
         raise DataError("there is no text to look at; give at least one character.")
     context = getattr(model, "context", None)
@@ -87,8 +88,8 @@ def read_text(model: Any, tokenizer: Tokenizer, text: str, *, most_tokens: int) 
         ids = ids[:room]
     row = torch.from_numpy(np.concatenate([[tokenizer.boundary], ids, [tokenizer.boundary]])).unsqueeze(0)
     batch = Batch({"tokens": Tokens(row[:, :-1])}, {"tokens": Tokens(row[:, 1:])}).to(device_of(model))
-    tokens = [START, *pieces_of(tokenizer, ids.tolist())]
-    return _read(model, tokenizer, batch, tokens, row[0, :-1].tolist(), notes)
+    pieces = [START, *pieces_of(tokenizer, ids.tolist())]
+    return _read(model, tokenizer, batch, pieces, row[0, :-1].tolist(), notes)
 
 
 def read_pair(model: Any, vocab: Vocab, source: str, target: str, *, most_tokens: int) -> Reading:
@@ -98,7 +99,7 @@ def read_pair(model: Any, vocab: Vocab, source: str, target: str, *, most_tokens
     assert writer is not None
     room = most_tokens if model.context is None else min(most_tokens, model.context)
     given, wanted = source_ids(source, reader), writer.encode(target)
-    notes = unseen_in(reader, source)
+    notes = [*unseen_in(reader, source), *unseen_in(writer, target)]
     if len(given) < 2:
         raise DataError("there is no source to look at; give at least one character.")
     if len(given) > room or len(wanted) >= room:
@@ -106,8 +107,8 @@ def read_pair(model: Any, vocab: Vocab, source: str, target: str, *, most_tokens
         given, wanted = np.append(given[: room - 1], reader.boundary), wanted[: room - 1]
     framed = np.concatenate([[writer.boundary], wanted, [writer.boundary]])
     batch = PairStore(Rows.of([given]), Rows.of([framed]), []).batch(np.arange(1)).to(device_of(model))
-    tokens = [START, *pieces_of(writer, wanted.tolist()), END]
-    reading = _read(model, writer, batch, tokens, framed.tolist(), notes)
+    pieces = [START, *pieces_of(writer, wanted.tolist()), END]
+    reading = _read(model, writer, batch, pieces, framed.tolist(), notes)
     return replace(reading, source=[*pieces_of(reader, given[:-1].tolist()), END])
 
 
@@ -117,18 +118,6 @@ def pieces_of(tokenizer: Tokenizer, ids: Sequence[int]) -> list[str]:
     if tokenizer.kind != "word":
         return pieces
     return [piece if piece.endswith("\n") else f"{piece} " for piece in pieces]
-
-
-def unseen_in(tokenizer: Tokenizer, text: str) -> list[str]:
-    """What to say about characters or words that training did not have."""
-    unknown = getattr(tokenizer, "unknown", None)
-    if unknown is not None:
-        count = int((tokenizer.encode(text) == unknown).sum())
-        return [f"{count:,} words are not in the vocabulary and are read as <unk>"] if count else []
-    unseen = sorted({char for char in text if len(tokenizer.encode(char)) > 1}) if tokenizer.kind == "char" else []
-    if not unseen:
-        return []
-    return [f"the model has never seen {' '.join(unseen[:12])}: they are spelled in bytes, expect little of them"]
 
 
 def prompt_of(batch: Batch) -> Batch:
@@ -146,14 +135,14 @@ def later_steps(reading: Reading, count: int) -> Sequence[int]:
 
 @torch.inference_mode()
 def _read(
-    model: Any, tokenizer: Tokenizer, batch: Batch, tokens: list[str], ids: list[int], notes: list[str]
+    model: Any, tokenizer: Tokenizer, batch: Batch, pieces: list[str], ids: list[int], notes: list[str]
 ) -> Reading:
     with evaluating(model):
         with record(model) as trace:
             log_probs, _ = model.score(batch)
         expected = _expected(model, tokenizer, batch)
-    bits = (-log_probs[0].double().cpu() / BIT).tolist()[: len(tokens) - 1]
-    return Reading(tokens, ids, [math.nan, *bits], expected, batch, trace, notes=notes)
+    bits = (-log_probs[0].double().cpu() / BIT).tolist()[: len(pieces) - 1]
+    return Reading(pieces, ids, [math.nan, *bits], expected, batch, trace, notes=notes)
 
 
 def _expected(model: Any, tokenizer: Tokenizer, batch: Batch) -> list[list[Expected]]:

@@ -24,7 +24,6 @@ Z95 = 1.96
 MOST_COLUMNS = 3  # of a row, that stand in the text
 
 
-@torch.inference_mode()
 def read_series(model: Any, store: NumberStore, scaling: Scaling, *, row: int, most_steps: int) -> Reading:
     """From `row` of the part on, with nothing read before; what is expected is what the row before allows to know."""
     first = store.first - 1 + row  # what is read first; what is predicted first stands behind it
@@ -33,7 +32,7 @@ def read_series(model: Any, store: NumberStore, scaling: Scaling, *, row: int, m
     if not 0 <= row <= len(store) - store.first:
         raise DataError(f"the part has {len(store) - store.first + 1:,} rows; there is none with the number {row:,}.")
     batch = store.batch(np.arange(first, first + steps + 1)[None]).to(device_of(model))
-    with evaluating(model):
+    with torch.inference_mode(), evaluating(model):
         with record(model) as trace:
             log_probs, _ = model.score(batch)
         means, scales = _expected_rows(model, batch.inputs["values"])  # (T, C) each
@@ -46,8 +45,8 @@ def read_series(model: Any, store: NumberStore, scaling: Scaling, *, row: int, m
     ]
     expected = [[Expected(_range(columns, t), 0.95)] for t in range(steps)]
     bits = (-log_probs[0].double().cpu() / BIT).tolist()
-    tokens = [START, *(f"{_row(values)} " for values in read)]
-    return Reading(tokens, [], [math.nan, *bits], expected, batch, trace, columns=columns)
+    pieces = [START, *(f"{_row(values)} " for values in read)]
+    return Reading(pieces, [], [math.nan, *bits], expected, batch, trace, columns=columns)
 
 
 def _expected_rows(model: Any, inputs: Values) -> tuple[np.ndarray, np.ndarray]:
@@ -72,23 +71,22 @@ def _range(columns: Sequence[Column], t: int) -> str:
     return ", ".join(f"{c.middle[t]:.4g} ({c.low[t]:.4g} to {c.high[t]:.4g})" for c in columns[:MOST_COLUMNS])
 
 
-@torch.inference_mode()
 def read_example(model: Any, store: ExampleStore, labels: Sequence[str], *, row: int) -> Reading:
     """One example, step by step; its answer is known behind the last."""
     if not 0 <= row < len(store):
         raise DataError(f"the part has {len(store):,} examples; there is none with the number {row:,}.")
     batch = store.batch(slice(row, row + 1)).to(device_of(model))
-    with evaluating(model):
+    with torch.inference_mode(), evaluating(model):
         with record(model) as trace:
             log_probs, _ = model.score(batch)
         prediction = model.predict(batch)
     inputs, steps = store.inputs[row], len(store.inputs[row])
     if inputs.ndim == 1 or inputs.shape[1] == 1:
-        tokens = [f"{value:.3g} " for value in inputs.reshape(-1).tolist()]
+        pieces = [f"{value:.3g} " for value in inputs.reshape(-1).tolist()]
     else:
-        tokens = [f"row {step + 1} " for step in range(steps)]
+        pieces = [f"row {step + 1} " for step in range(steps)]
     bits = [math.nan] * (steps - 1) + [-float(log_probs[0, 0]) / BIT]
-    return Reading(tokens, [], bits, [*([] for _ in range(steps - 1)), _answers(prediction, labels)], batch, trace)
+    return Reading(pieces, [], bits, [*([] for _ in range(steps - 1)), _answers(prediction, labels)], batch, trace)
 
 
 def _answers(prediction: Any, labels: Sequence[str]) -> list[Expected]:

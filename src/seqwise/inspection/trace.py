@@ -13,7 +13,6 @@ Shapes: B batch, T steps, S steps seen, D width, H heads.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -43,6 +42,12 @@ class Trace:
 
     def __getitem__(self, key: Key) -> Tensor:
         """All notes of a site joined along time: (B, T, D), or (B, H, T, S) for attention."""
+        sizes = sorted({len(call) for call in self._calls[key]})
+        if len(sizes) > 1:
+            raise ValueError(
+                f"the batch had {' and '.join(map(str, sizes))} rows while {key} was noted, as a beam that widens has: "
+                "see trace.calls(key), one tensor for each step."
+            )
         return _joined(self._calls[key])
 
     def __contains__(self, key: Key) -> bool:
@@ -63,13 +68,15 @@ class Trace:
         return [(site, self[site, what]) for site, name in self._calls if name == what]
 
     def table(self) -> list[dict[str, Any]]:
-        """One row a note: where, what, its shape, and what its values are like."""
+        """One row for all notes of a kind: where, what, how many times, the last one's shape, what values are like."""
         rows = []
         for site, what in self._calls:
-            value = self[site, what].detach().double()
-            spread = float(value.std()) if value.numel() > 1 else 0.0
-            row = {"site": site, "what": what, "shape": tuple(value.shape), "mean": float(value.mean())}
-            rows.append({**row, "sd": spread, "low": float(value.min()), "high": float(value.max())})
+            calls = self._calls[site, what]
+            values = torch.cat([call.detach().double().flatten() for call in calls])
+            row = {"site": site, "what": what, "times": len(calls), "shape": tuple(calls[-1].shape)}
+            spread = float(values.std()) if len(values) > 1 else 0.0
+            ends = {"low": float(values.min()), "high": float(values.max())}
+            rows.append({**row, "mean": float(values.mean()), "sd": spread, **ends})
         return rows
 
     def arrays(self) -> dict[str, Any]:
@@ -80,13 +87,8 @@ class Trace:
 @contextmanager
 def record(model: Any) -> Iterator[Trace]:
     """What `model` notes in this thread until the block ends."""
-    trace, thread = Trace(model), threading.get_ident()
-
-    def listen(site: object, what: str, value: Tensor) -> None:
-        if threading.get_ident() == thread:
-            trace.add(site, what, value)
-
-    with listening(listen):
+    trace = Trace(model)
+    with listening(trace.add):
         yield trace
 
 

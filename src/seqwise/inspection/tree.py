@@ -8,8 +8,8 @@ from html import escape
 from ..pages.text import visible
 from .search_tree import DROPPED, ENDED, Node
 
-COLUMN, ROW, LEFT, TOP = 118.0, 24.0, 12.0, 30.0
-TEXT_WIDTH = 64.0
+COLUMN, ROW, LEFT, TOP = 176.0, 24.0, 12.0, 30.0
+TEXT_WIDTH = 122.0  # a piece and its value
 MOST_LETTERS = 10
 
 
@@ -36,7 +36,7 @@ def tree_chart(nodes: Sequence[Node], pieces: dict[int, str], best: set[int], *,
         fate = {ENDED: ", ended", DROPPED: ", dropped"}.get(node.fate, ", kept")
         tip = f"{piece}: log-probability {node.log_prob:.2f}, score {node.score:.2f}{fate}"
         marks += (
-            f'<g class="node {kind}" tabindex="-1"><title>{escape(tip)}</title>'
+            f'<g class="node {kind}"><title>{escape(tip)}</title>'
             f'<text x="{x:.0f}" y="{y:.0f}">{escape(shown)}</text>'
             f'<text class="value" x="{x + TEXT_WIDTH - 4:.0f}" y="{y:.0f}" text-anchor="end">'
             f"{node.log_prob:.1f}</text></g>"

@@ -70,8 +70,9 @@ FEATURES: dict[str, Callable[[str], np.ndarray]] = {
 
 
 def by_token(values: np.ndarray, pieces: Sequence[str]) -> np.ndarray:
-    """A feature of characters, read at the last character of each token."""
-    ends = np.cumsum([len(piece) for piece in pieces]) - 1
+    """A feature of characters, read at the last character of each token, but for the space behind a word."""
+    has_space = np.array([len(piece) > 1 and piece.endswith(" ") for piece in pieces], dtype=int)
+    ends = np.cumsum([len(piece) for piece in pieces]) - 1 - has_space
     return values[np.clip(ends, 0, len(values) - 1)]
 
 

@@ -109,16 +109,31 @@ def attention_of_one(q: Tensor, keys: Tensor, values: Tensor, used: int) -> Tens
 
 
 def attend(
-    site: nn.Module, q: Tensor, k: Tensor, v: Tensor, *, mask: Tensor | None = None, is_causal: bool = False
+    site: nn.Module,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    *,
+    mask: Tensor | None = None,
+    is_causal: bool = False,
+    num_rows: int | None = None,
 ) -> Tensor:
-    """(2) and (3) before W_o by torch's kernel: (B, H, T, K). Under `record` written out, and the attention shown."""
+    """(2) and (3) before W_o by torch's kernel: (B, H, T, K). Under `record` written out, and the attention shown.
+
+    `num_rows`: how many there are, where several of them stand side by side in T.
+    """
     if not is_recorded():
         return functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=is_causal)
     if is_causal:
         mask = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool, device=q.device).tril()
     y, attention = plain_attention(q, k, v, mask)
-    note(site, "attention", attention)
+    note(site, "attention", attention if num_rows is None else by_row(attention, num_rows))
     return y
+
+
+def by_row(attention: Tensor, num_rows: int) -> Tensor:
+    """Where W rows of each source stand side by side: (N, H, W * T, S) -> (N * W, H, T, S)."""
+    return attention.unflatten(2, (num_rows // len(attention), -1)).transpose(1, 2).flatten(0, 1)
 
 
 def plain_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear, scaled_dot_product_attention
 
-from .attention import attend
+from .attention import attend, by_row
 
 
 def closed_where(is_padding: Tensor) -> Tensor:
@@ -85,16 +85,15 @@ class CrossAttention(nn.Module):
 
     def forward(self, x: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
         """x (N * W, T, D), or (N * W, D) where T is one; keys and values (N, H, S, K); mask (N, 1, 1, S)."""
-        y = attend(self, self._queries(x, len(keys)), keys, values, mask=mask)
+        y = attend(self, self._queries(x, len(keys)), keys, values, mask=mask, num_rows=len(x))
         return linear(y.transpose(1, 2).reshape(x.shape), self.to_output.weight)
 
     def attention(self, x: Tensor, keys: Tensor, mask: Tensor | None) -> Tensor:
         """Where each head looks, written out: (N * W, H, T, S)."""
-        T = x.shape[1]
         q = self._queries(x, len(keys))
         scores = q @ keys.mT / q.shape[-1] ** 0.5  # (N, H, W * T, S)
         attention = (scores if mask is None else scores + mask).softmax(dim=-1)
-        return attention.unflatten(2, (-1, T)).transpose(1, 2).flatten(0, 1)
+        return by_row(attention, len(x))
 
     def _queries(self, x: Tensor, num_sources: int) -> Tensor:
         """The hypotheses of a source side by side, so that its memory is not copied: (N, H, W * T, K)."""

@@ -28,7 +28,7 @@ from ..errors import ConfigError
 from ..layers.attention import CausalSelfAttention, LayerCache, Place, attention_of_one
 from ..layers.dropout import Dropout
 from ..layers.feed_forward import FeedForward
-from ..layers.notes import is_recorded, noted
+from ..layers.notes import is_recorded, noted, unheard
 from ..layers.positions import rotary_table, rotate, sinusoidal_table
 from .assemble import NeuralConfig, assemble, embedding_for
 from .contract import Interface, State, kept_of
@@ -228,7 +228,8 @@ class GPTBody(nn.Module):
         """Rows whose cache is full read their last three quarters anew, from position zero."""
         full = (state.own["length"] >= self.context).nonzero().squeeze(1)
         recent = state.own["inputs"][full, self.context - kept_of(self.context) :]
-        _, fresh = self._encode(recent, None, self.fresh_state(len(full)))
+        with unheard():
+            _, fresh = self._encode(recent, None, self.fresh_state(len(full)))
         assert fresh is not None
         for name, tensor in fresh.own.items():
             state.own[name][full] = tensor

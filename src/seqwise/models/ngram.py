@@ -64,9 +64,10 @@ from torch import Tensor
 
 from ..data.batch import Batch, Tokens
 from ..errors import CheckpointError, ConfigError, DataError
-from ..layers.notes import note
+from ..layers.notes import is_recorded, note
 from .contract import Interface, State
 
+USED = "tokens used"  # of the context of a token, by the longest gram that was found
 NOTHING = -1  # in a context: no token there; as a gram: the empty one, or none
 KATZ_LIMIT = 5  # higher counts are reliable and not discounted
 TINY = 1e-15  # a sum that is rounded to zero or below
@@ -296,36 +297,43 @@ class Ngram:
         inputs, targets = batch.inputs["tokens"], batch.targets["tokens"].ids.cpu()
         before, ids = (state or self.fresh_state(len(batch))).own["context"], inputs.ids.cpu()
         if torch.equal(ids[:, 1:], targets[:, :-1]):  # what is predicted is read next, and looked up once
-            log_probs = self._score(torch.cat([before, ids[:, :1]], dim=1), targets)
+            log_probs, depths = self._score(torch.cat([before, ids[:, :1]], dim=1), targets)
         else:  # each target with a context of its own
             windows = torch.cat([before, ids], dim=1).unfold(1, self.config.order, 1)  # (B, T, n)
-            log_probs = self._score(windows.flatten(0, 1), targets.reshape(-1, 1)).view_as(targets)
-        return log_probs, self._state_after(before, inputs)
+            found = self._score(windows.flatten(0, 1), targets.reshape(-1, 1))
+            log_probs, depths = (each.reshape(targets.shape) for each in found)
+        note(self, USED, torch.from_numpy(depths).unsqueeze(-1))
+        return torch.from_numpy(log_probs), self._state_after(before, inputs)
 
-    def _score(self, given: Tensor, targets: Tensor) -> Tensor:
-        """log p of targets (B, T) that stand one after the other behind given (B, n); long texts by several threads."""
+    def _score(self, given: Tensor, targets: Tensor) -> tuple[np.ndarray, np.ndarray]:
+        """Targets (B, T) that stand one after the other behind given (B, n): log p, and the tokens of context used, of
+        each; long texts by several threads."""
         num_parts = max(1, min(torch.get_num_threads(), targets.shape[1] // PART))
         if num_parts == 1:
-            return self._shown(*self._read(given, targets)[:2])
+            return self._read(given, targets)[:2]
         parts = targets.tensor_split(num_parts, dim=1)
         befores = [given, *(part[:, -self.config.order :] for part in parts[:-1])]
         with ThreadPoolExecutor(num_parts) as pool:  # the compiled loop lets other threads run
             found = list(pool.map(self._read, befores, parts))
         log_probs, depths = (np.concatenate([part[number] for part in found], axis=1) for number in range(2))
-        return self._shown(log_probs, depths)
-
-    def _shown(self, log_probs: np.ndarray, depths: np.ndarray) -> Tensor:
-        note(self, "tokens used", torch.from_numpy(depths).unsqueeze(-1))
-        return torch.from_numpy(log_probs)
+        return log_probs, depths
 
     def start(self, prompt: Batch) -> tuple[Tensor, State]:
-        state = self._state_after(self.fresh_state(len(prompt)).own["context"], prompt.inputs["tokens"])
+        before = self.fresh_state(len(prompt)).own["context"]
+        if is_recorded():
+            self._show_used(before, prompt.inputs["tokens"].ids)
+        state = self._state_after(before, prompt.inputs["tokens"])
         return self._next(state), state
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        if is_recorded():
+            self._show_used(state.own["context"], tokens.unsqueeze(1))
         text = torch.cat([state.own["context"], tokens.cpu().unsqueeze(1)], dim=1)
         state = State({"context": text[:, 1:]})
         return self._next(state), state
+
+    def _show_used(self, before: Tensor, tokens: Tensor) -> None:
+        note(self, USED, torch.from_numpy(self._read(before, tokens.cpu())[1]).unsqueeze(-1))
 
     def _next(self, state: State) -> Tensor:
         """log p of every token, (B, V)."""

@@ -150,7 +150,7 @@ def switch(identity: str, label: str, options: Sequence[tuple[str, str]], *, con
 
 def embedded_json(identity: str, found: object) -> str:
     """For a script to read; it cannot end the element it stands in: ASCII only, and no bracket of a tag."""
-    text = json.dumps(found, separators=(",", ":")).replace("<", "\\u003c").replace(">", "\\u003e")
+    text = json.dumps(found, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c").replace(">", "\\u003e")
     return f'<script type="application/json" id="{identity}">{text}</script>'
 
 

@@ -1,0 +1,26 @@
+"""What a user should know of a text before a model reads it: what its tokenizer has never seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from . import Tokenizer
+
+MOST_CHARACTERS = 12  # that are named
+
+
+def unseen_in(tokenizer: Tokenizer, text: str) -> Iterator[str]:
+    unknown = getattr(tokenizer, "unknown", None)
+    if unknown is not None and (count := int((tokenizer.encode(text) == unknown).sum())):
+        yield f"{count:,} words are not in the vocabulary and are read as <unk>"
+    if tokenizer.kind != "char":
+        return
+    unseen = sorted({char for char in text if len(tokenizer.encode(char)) > 1})
+    if unseen:
+        named = " ".join(map(_named, unseen[:MOST_CHARACTERS])) + (" …" if len(unseen) > MOST_CHARACTERS else "")
+        yield f"the model has never seen {named}: they are spelled in bytes, expect little of them"
+
+
+def _named(char: str) -> str:
+    """By its number where it would act on a terminal or not be seen."""
+    return char if char.isprintable() else f"U+{ord(char):04X}"
