@@ -247,7 +247,7 @@ def test_where_the_reset_gate_acts_makes_a_difference() -> None:
     after = with_random_weights(GRUCell(E, D))
     before = GRUCell(E, D, reset="before")
     before.load_state_dict(after.state_dict())
-    x, state = torch.randn(B, E), (torch.randn(B, D),)
+    x, state = after.weights.of_input(torch.randn(B, E)), (torch.randn(B, D),)
     assert not torch.allclose(after(x, state, after.weights.hidden)[0], before(x, state, before.weights.hidden)[0])
 
 

@@ -29,7 +29,7 @@ def inspect_runs(
     if len(tasks) > 1:
         raise ConfigError(f"{' and '.join(paths)} read different things ({', '.join(tasks)}); no text fits both.")
     found: list[Inspection] = []
-    wanted = [_wanted(text) for text in texts] or [_unseen(runs[0])]
+    wanted: list[str | None] = [_wanted(text) for text in texts] or [_unseen(runs[0])]
     for run in runs:
         for text in wanted:
             note(f"looking into {run.path}")

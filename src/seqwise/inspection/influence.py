@@ -60,8 +60,7 @@ def influence_by_distance(
         by_distance.append(np.array(at))
     return Influence(
         [float(at.mean()) for at in by_distance],
-        [float(np.quantile(at, 0.25)) for at in by_distance],
-        [float(np.quantile(at, 0.75)) for at in by_distance],
+        *([float(np.quantile(at, share, method="inverted_cdf")) for at in by_distance] for share in (0.25, 0.75)),
     )
 
 

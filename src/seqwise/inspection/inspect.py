@@ -21,12 +21,13 @@ from torch import nn
 
 from ..data.batch import Batch, Tokens
 from ..decoding.settings import DecodingConfig
+from ..decoding.translate import most_tokens
 from ..errors import ConfigError, DataError, SeqwiseError
 from ..models import num_parameters
 from ..models.contract import device_of, evaluating
 from ..models.ngram import USED
 from ..run import Run
-from ..tasks.pairs import search_settings
+from ..tasks.pairs import DEFAULT_RATIO, search_settings
 from ..text import Tokenizer
 from .embeddings import EmbeddingSpace
 from .flow import Factor, Flow, Truncation, factors, gradient_flow, source_gradients, truncation
@@ -226,7 +227,7 @@ class _Inspector:
     def _read_rows(self) -> Reading:
         store, vocab, row = self.run.unseen_store(), self.run.run.vocab, self.options.row
         if self.task == "label":
-            return read_example(self.model, store, vocab.labels, row=row)
+            return read_example(self.model, store, vocab.labels or [], row=row)
         assert vocab.scaling is not None
         return read_series(self.model, store, vocab.scaling, row=row, most_steps=self.options.most_tokens)
 
@@ -351,8 +352,9 @@ class _Inspector:
             return self._absent("search", "all answers are weighed at once; see the last step under reading.")
         width = None if options.beam_width is None else min(options.beam_width, self.model.vocab_size)
         if self.is_pairs:
-            prompt = prompt_of(batch)
-            config = search_settings(self.run.run.vocab, beam_width=width, max_tokens=MOST_DRAWN)
+            prompt, ratio = prompt_of(batch), self.config.data.length_ratio or DEFAULT_RATIO
+            most = min(MOST_DRAWN, most_tokens(batch.inputs["source"].shape[1], ratio, self.model))
+            config = search_settings(self.run.run.vocab, beam_width=width, max_tokens=most)
         else:
             ids = batch.inputs["tokens"].ids
             room = (getattr(self.model, "context", None) or math.inf) - options.search_tokens
@@ -363,7 +365,7 @@ class _Inspector:
                 method="beam", beam_width=width, max_tokens=options.search_tokens, length_penalty=1.0
             )
         tree = search_tree(self.model, prompt, config)
-        if self.is_pairs and not tree.answers[0].is_finished:
+        if self.is_pairs and most == MOST_DRAWN and not tree.answers[0].is_finished:
             self.reading.notes.append(f"of the search the first {MOST_DRAWN} steps are drawn")
         self.found.search = tree
         self.found.search_pieces = {node.token: self._piece(node.token) for node in tree.nodes}

@@ -29,7 +29,7 @@ from .tree import tree_chart
 
 MOST_PIECE = 40  # characters of a token
 IMPOSSIBLE = "impossible"
-LEVELS = ((4e6, 256), (10e6, 52), (math.inf, 16))  # (so many numbers of attention, levels: divisors of 255, plus 1)
+LEVELS = ((4e6, 256), (10e6, 52), (20e6, 16), (math.inf, 6))  # numbers of attention, and the levels they take
 MOST_COLUMNS = 4  # of a series, that are drawn
 LEADS = {
     "reading": "The stronger the colour, the less the model expected what stands there: rest on it, or step through "

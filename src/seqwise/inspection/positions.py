@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from torch import nn
 
 from ..layers.positions import sinusoidal_table
 
@@ -33,20 +32,19 @@ class Positions:
 
 def positions_of(model: Any) -> Positions | None:
     """None where order is known by other means: a state, a window, counts."""
-    body = getattr(model, "body", None)
+    body: Any = getattr(model, "body", None)
     kind = getattr(getattr(body, "config", None), "positions", None)
-    if kind is None or not isinstance(body, nn.Module):
+    if kind is None:
         return None
     if kind == "rotary":
-        cosines = body.turns[:MOST_PLACES].real.double().cpu().numpy()  # type: ignore[index,union-attr]  # (C, K/2)
+        cosines = body.turns[:MOST_PLACES].real.double().cpu().numpy()  # (C, K/2)
         return Positions("rotary", cosines, cosines.mean(axis=1).tolist())  # (2)
     if kind == "sinusoidal":
-        width = int(body.output_dim)  # type: ignore[arg-type]
         places = min(MOST_PLACES, getattr(model, "context", None) or MOST_PLACES)
-        vectors = sinusoidal_table(places, width).double().numpy()
+        vectors = sinusoidal_table(places, body.output_dim).double().numpy()
     else:
         table = body.target_positions.weight if hasattr(body, "target_positions") else body.position_table
-        vectors = table.detach()[:MOST_PLACES].cpu().double().numpy()  # type: ignore[union-attr]
+        vectors = table.detach()[:MOST_PLACES].cpu().double().numpy()
     return Positions(kind, vectors, similarity_by_distance(vectors))
 
 

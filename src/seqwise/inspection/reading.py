@@ -98,7 +98,7 @@ def read_pair(model: Any, vocab: Vocab, source: str, target: str, *, most_tokens
     assert reader is not None
     assert writer is not None
     room = most_tokens if model.context is None else min(most_tokens, model.context)
-    given, wanted = source_ids(source, reader), writer.encode(target)
+    given, wanted = source_ids(source.strip(), reader), writer.encode(target)
     notes = [*unseen_in(reader, source), *unseen_in(writer, target)]
     if len(given) < 2:
         raise DataError("there is no source to look at; give at least one character.")

@@ -73,7 +73,7 @@ class Trace:
         for site, what in self._calls:
             calls = self._calls[site, what]
             values = torch.cat([call.detach().double().flatten() for call in calls])
-            row = {"site": site, "what": what, "times": len(calls), "shape": tuple(calls[-1].shape)}
+            row: dict[str, Any] = {"site": site, "what": what, "times": len(calls), "shape": tuple(calls[-1].shape)}
             spread = float(values.std()) if len(values) > 1 else 0.0
             ends = {"low": float(values.min()), "high": float(values.max())}
             rows.append({**row, "mean": float(values.mean()), "sd": spread, **ends})

@@ -94,7 +94,8 @@ def find_units(
         shifted = np.stack([np.roll(target, shift) for shift in shifts])
         chance = float(np.abs(shifted @ activity / T).max())  # (2)
         for unit in np.argsort(-np.abs(r))[:best].tolist():
-            found.append(Tracking(feature, *names[unit], float(r[unit]), chance))
+            site, what, number = names[unit]
+            found.append(Tracking(feature, site, what, number, float(r[unit]), chance))
     return found
 
 
