@@ -12,7 +12,7 @@ A block with a skip connection is x + block(x), so that what arrives at x has tw
 
 For a plain RNN, d h_t / d h_{t-k} is a product of k factors diag(f') U. As |f'| <= 1, its norm is at most
 (largest singular value of U)^k                                                                                    (2)
-(Pascanu et al. 2013). Through the memory of an LSTM alone, the factor of a step is its forget gate                (3)
+(Pascanu et al. 2013). Through the memory of an LSTM alone, the factor of a step is, unit by unit, its forget gate (3)
 
 Truncated backpropagation cuts the gradient where a chunk of text begins; how much that leaves of it is measured by
 the gradient of all weights, cut every K steps, against the whole one                                              (4)
@@ -135,6 +135,8 @@ class Factor:
     """What a step multiplies the gradient by, as the weights or the gates say it, with nothing measured."""
 
     site: str
+    name: str
+    """Short, for a chart."""
     factor: float
     about: str
     is_bound: bool
@@ -157,12 +159,13 @@ def factors(model: nn.Module, trace: Trace) -> list[Factor]:
         if isinstance(cell, RNNCell) and isinstance(cell.weights.hidden_norm, nn.Identity):
             largest = float(torch.linalg.matrix_norm(cell.weights.hidden.detach(), ord=2))
             is_bound = layer is layers[-1][1]  # what is held below reaches the error by way of the layers above, too
-            about = "no more than this passes a step" + ("" if is_bound else " within this layer")
-            found.append(Factor(site, largest, f"the largest singular value of U: {about}", is_bound))
+            name, where = ("bound", "") if is_bound else ("largest factor", " within this layer")
+            about = f"the largest singular value of U: no more than this passes a step{where}"
+            found.append(Factor(site, name, largest, about, is_bound))
     for site, gate in trace.all("forget gate"):
-        kept = float(gate.detach().double().log().mean().exp())
-        about = "the geometric mean of the forget gates: what the memory alone passes on"
-        found.append(Factor(site, kept, about, is_bound=False))
+        kept = float(gate.detach().double().log().mean(dim=(0, 1)).exp().max())
+        about = "the forget gate, on average, of the unit that forgets least: what memory alone can pass on"
+        found.append(Factor(site, "forget gate", kept, about, is_bound=False))
     return found
 
 

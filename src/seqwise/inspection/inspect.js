@@ -48,12 +48,13 @@
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const rgb = (hex) => [1, 3, 5].map((place) => parseInt(hex.slice(place, place + 2), 16));
   const mix = (from, to, share) => from.map((value, place) => Math.round(value + (to[place] - value) * share));
-  const digits = (value) => Number(value.toPrecision(3)).toString();
+  const digits = (value) => (Math.abs(value) < 1e-4 ? "0" : Number(value.toPrecision(3)).toString());
+  const named = (piece) => piece.replaceAll(" ", "␣");
   const perCent = (share) => `${(100 * share).toFixed(share < 0.1 ? 1 : 0)} %`;
 
   /* A text whose tokens can have the focus, one at a time. All strips of the same side follow one another: `shift` is
      how many tokens of the side stand before the first of this strip. */
-  const STRONGEST = 42;  // per cent of a colour, behind which letters can still be read
+  const STRONGEST = 48;  // per cent of a colour, behind which letters can still be read
   const strip = (box, pieces, onFocus, { side = "pieces", shift = 0 } = {}) => {
     if (box.handlers) box.handlers.abort();
     box.handlers = new AbortController();
@@ -121,7 +122,7 @@
       }
     }
     canvas.getContext("2d").putImageData(image, 0, 0);
-    const names = (list) => (list.length <= MOST_NAMES ? list : []).map((name) => make("span", name));
+    const names = (list) => (list.length <= MOST_NAMES ? list : []).map((name) => make("span", named(name)));
     part("beside").replaceChildren(...names(beside));
     part("over").replaceChildren(...names(over));
   };
@@ -165,7 +166,7 @@
     const names = map.kind === "causal" || !model.source.length ? model.pieces : model.source;
     const shares = Array.from({ length: map.shape[2] }, (_, seen) => weightOf(map, head, row, seen));
     const order = [...shares.keys()].sort((a, b) => shares[b] - shares[a]).slice(0, 3);
-    return order.filter((seen) => shares[seen] > 0.02).map((seen) => `${names[seen]} ${perCent(shares[seen])}`).join(", ");
+    return order.filter((seen) => shares[seen] > 0.02).map((seen) => `${named(names[seen])} ${perCent(shares[seen])}`).join(", ");
   };
 
   /* What a token did, in one card: its cost, what was expected, gates and states, where it looked */
@@ -197,7 +198,7 @@
       if (layer.side !== "pieces" || place >= layer.shape[0]) continue;
       const values = Array.from({ length: layer.shape[1] }, (_, unit) => valueOf(layer, place, unit));
       const best = values.indexOf(Math.max(...values));
-      if (layer.what === "belief") say(layer.name, `state ${best + 1}: ${perCent(values[best])}`);
+      if (layer.what === "belief") say(layer.name, `state ${best}: ${perCent(values[best])}`);
       else if (layer.what === "tokens used") say(layer.name, values[0].toFixed(0));
       else if (values.length <= 6) say(layer.name, values.map(digits).join(", "));
       else {
@@ -210,14 +211,15 @@
       if (row < 0 || row >= map.shape[1] || (map.kind === "self" && model.source.length)) continue;
       say(`looks at (${map.name})`, mostSeen(model, map, -1, row));
     }
-    card.replaceChildren(make("h4", model.pieces[place]), list);
+    card.replaceChildren(make("h4", named(model.pieces[place])), list);
   };
 
   const reading = (model, number) => {
     const { column, part } = within("reading", number);
     if (!column || !part("tokens")) return;
     const text = strip(part("tokens"), model.pieces, (place) => describe(part("card"), model, place));
-    text.shade(model.bits.map((bits) => (bits === "impossible" ? 1 : bits === null ? 0 : bits / 10)), "--s7");
+    const most = Math.max(4, ...model.bits.filter((bits) => typeof bits === "number"));
+    text.shade(model.bits.map((bits) => (bits === "impossible" ? 1 : Math.max(0, bits) / most)), "--s7");
     text.show(Math.min(1, model.pieces.length - 1));
     if (part("source")) strip(part("source"), model.source, () => {}, { side: "source" });
   };
@@ -230,7 +232,7 @@
     const tell = (at) => {
       place = at;
       const value = valueOf(layer, at, unit);
-      readout.textContent = value === undefined ? "" : `${pieces[at]}: ${digits(value)}`;
+      readout.textContent = value === undefined ? "" : `${named(pieces[at])}: ${digits(value)}`;
     };
     const draw = () => {
       const [steps, units] = layer.shape;
@@ -284,8 +286,8 @@
     const readout = make("output");
     const look = (at) => {
       row = Math.min(at, map.shape[1] - 1);
-      (seenText || text).shade(Array.from({ length: map.shape[2] }, (_, seen) => weightOf(map, head, row, seen)));
-      readout.textContent = `${rows[row]} looks at ${mostSeen(model, map, head, row)}`;
+      (seenText || text).shade(Array.from({ length: map.shape[2] }, (_, seen) => Math.sqrt(weightOf(map, head, row, seen))));
+      readout.textContent = `${named(rows[row])} looks at ${mostSeen(model, map, head, row)}`;
     };
     let rows, columns;
     const build = () => {

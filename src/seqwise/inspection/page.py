@@ -138,7 +138,7 @@ def _numbers(one: Inspection) -> dict[str, Any]:
         "source": [_piece(piece) for piece in reading.source],
         "bits": [_cost(bits) for bits in reading.bits],
         "expected": [
-            [[_piece(option.piece), round(np.nan_to_num(option.probability), 4)] for option in options]
+            [[_named(option.piece), round(np.nan_to_num(option.probability), 4)] for option in options]
             for options in reading.expected
         ],
         "inside": [
@@ -203,6 +203,11 @@ def _piece(piece: str) -> str:
     return visible(piece, newline="↵", most=MOST_PIECE)
 
 
+def _named(piece: str) -> str:
+    """A piece that stands by itself, where a space would not be seen."""
+    return _piece(piece).replace(" ", "␣")
+
+
 def _site(site: str, what: str) -> str:
     """'body.stack.layers.0.cells.0', 'forget gate' -> 'layer 1: forget gate'."""
     parts = site.split(".")
@@ -210,7 +215,7 @@ def _site(site: str, what: str) -> str:
     side = "encoder " if "encoder" in parts else "decoder " if "decoder" in parts and "encoder" not in parts else ""
     direction = " backwards" if parts[-2:] == ["cells", "1"] else ""
     if not numbers:
-        return what if parts in ([""], ["body"]) else f"{parts[-1]}: {what}"
+        return what if parts[-1] in ("", "body", what) else f"{parts[-1]}: {what}"
     return f"{side}layer {numbers[0] + 1}{direction}: {what}"
 
 
@@ -333,7 +338,7 @@ def _gradients(one: Inspection, place: int) -> str:
         lines.append(Series(_flow_name(flow), list(enumerate(flow.by_lag)), look))
         lowest = min(value for value in flow.by_lag if value > 0)
         for factor in (each for each in one.factors if each.is_of(flow)):
-            name = _site(factor.site, "bound" if factor.is_bound else "by one factor")
+            name = _site(factor.site, factor.name)
             points = [(lag, value) for lag, value in enumerate(factor.line(flow), start=1) if value >= lowest]
             lines.append(Series(name, points, Look.of(n, 2)))
     body = (
@@ -410,9 +415,10 @@ def _memory(one: Inspection, place: int) -> str:
             [Series(one.name, points, Look.of(place), band)],
             f"influence-{place}",
             "Influence by distance",
-            "How much replacing one token moves the prediction, by how many tokens before.",
-            Axis("tokens before", "{:.0f}".format),
-            Axis("nats", "{:.3g}".format),
+            "How much replacing one token moves the prediction, by how many tokens before; nothing is drawn where it "
+            "does not move.",
+            Axis("tokens before", "{:.0f}".format, limits=(1, max(2, len(points)))),
+            Axis("nats", "{:.3g}".format, is_log=True),
         )
     if one.by_position:
         smooth = _smoothed(one.by_position)
@@ -450,7 +456,7 @@ def _search(one: Inspection, place: int) -> str:
     best = set(tree.path(tree.answers[0].tokens)) if tree.answers else set()
     chart = tree_chart(tree.nodes, one.search_pieces, best, identity=f"search-{place}")
     rows = "".join(
-        f"<tr><th>{node.step + 1}</th><td>{shown(_piece(one.search_pieces[node.token]))}</td>"
+        f"<tr><th>{node.step + 1}</th><td>{shown(_named(one.search_pieces[node.token]))}</td>"
         f"<td>{number(node.log_prob, 2)}</td><td>{number(node.score, 2)}</td><td>{node.fate}</td></tr>"
         for node in tree.nodes
     )
@@ -466,7 +472,7 @@ def _embeddings(one: Inspection, place: int) -> str:
     if one.word_map is None:
         return ""
     dots = [
-        Dot(_piece(word), float(x), float(y), Look.of(0))
+        Dot(_named(word), float(x), float(y), Look.of(0))
         for word, (x, y) in zip(one.word_map.words, one.word_map.places, strict=True)
     ]
     first, second = one.word_map.shares
@@ -481,8 +487,8 @@ def _embeddings(one: Inspection, place: int) -> str:
     body = f'<figure class="chart-box">{chart}</figure>'
     for caption, rows in (("Analogies", one.analogies), ("Nearest tokens", one.neighbours)):
         lines = "".join(
-            f"<tr><th>{shown(each.word)}</th><td>"
-            + ", ".join(f"{shown(_piece(word))} {number(cosine, 2)}" for word, cosine in each.near)
+            f"<tr><th>{shown(each.word if each in one.analogies else _named(each.word))}</th><td>"
+            + ", ".join(f"{shown(_named(word))} {number(cosine, 2)}" for word, cosine in each.near)
             + "</td></tr>"
             for each in rows
         )
