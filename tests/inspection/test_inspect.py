@@ -428,7 +428,7 @@ def test_figures_can_be_saved_as_svg(show: Any, runs: dict[str, TrainedRun]) -> 
         saved = Path(download.value.path()).read_text()
         drawn = ElementTree.fromstring(saved)
         assert drawn.tag == "{http://www.w3.org/2000/svg}svg"
-        assert len(list(drawn.iter())) > 5
+        assert len(list(drawn.iter())) > 2
 
 
 def test_two_models_stand_side_by_side_in_the_dark(show: Any, runs: dict[str, TrainedRun]) -> None:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from seqwise.inspection import record
 from seqwise.layers.dropout import dropped_out
 from seqwise.layers.gru import GRUCell
 from seqwise.layers.lstm import LSTMCell
@@ -492,3 +493,21 @@ def test_a_gradient_reaches_every_parameter(name: str, connections: str) -> None
         assert parameter.grad is not None, parameter_name
         assert parameter.grad.isfinite().all(), parameter_name
         assert parameter.grad.abs().max() > 0, parameter_name
+
+
+# --- what is shown ----------------------------------------------------------------------------------------------------
+
+
+@each_kernel
+@both_directions
+def test_all_steps_at_once_show_what_single_steps_show(name: str, bidirectional: bool) -> None:
+    """Where gradients are wanted the cells step; otherwise a kernel runs, and what it did is worked out behind it."""
+    stack = random_stack(name, 2, bidirectional=bidirectional)
+    x, state = torch.randn(B, T, E), random_state(stack)
+    with torch.enable_grad(), record(stack) as stepped:
+        outputs, _ = stack(x, state)
+    with torch.no_grad(), record(stack) as at_once:
+        assert_same(stack(x, state)[0], outputs.detach())
+    assert set(stepped) == set(at_once)
+    for key in stepped:
+        assert_same(at_once[key], stepped[key].detach())

@@ -349,8 +349,9 @@
   const KEPT = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font-family", "font-size",
     "font-weight", "text-anchor", "text-decoration", "display"];
   const NAMESPACE = "http://www.w3.org/2000/svg";
+  const elsewhere = document.implementation.createDocument(NAMESPACE, "svg");  // where pictures are not loaded
   const drawn = (tag, attributes, text) => {
-    const element = document.createElementNS(NAMESPACE, tag);
+    const element = elsewhere.createElementNS(NAMESPACE, tag);
     for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
     if (text !== undefined) element.textContent = text;
     return element;

@@ -37,15 +37,23 @@ class GRUCell(nn.Module):
     def forward(self, from_input: Tensor, state: State, hidden_weight: Tensor) -> State:
         """One step: W x + b (B, 3D), h (B, D) -> h (B, D)."""
         (h,) = state
-        from_hidden = self.weights.of_hidden(h, hidden_weight)  # (B, 3D)
-        (r, z, n), (r_h, z_h, n_h) = from_input.chunk(3, dim=-1), from_hidden.chunk(3, dim=-1)
-        r, z = (r + r_h).sigmoid(), (z + z_h).sigmoid()  # (1) (2)
-        if self.reset == "after":
-            n = (n + r * n_h).tanh()  # (3)
-        else:
-            u_n, b_n = hidden_weight[2 * self.model_dim :], self.weights.bias_hidden[2 * self.model_dim :]
-            n = (n + (r * h) @ u_n.T + b_n).tanh()  # (3')
+        r, z, n = self._gates(from_input, h, hidden_weight)
         h = z * h + (1 - z) * n  # (4)
         for what, value in zip(SHOWN, (r, z, n, h), strict=True):
             note(self, what, value)
         return (h,)
+
+    def show(self, from_input: Tensor, before: Tensor, after: Tensor, state: State, hidden_weight: Tensor) -> State:
+        for what, value in zip(SHOWN, (*self._gates(from_input, before, hidden_weight), after), strict=True):
+            note(self, what, value)
+        return (after,)
+
+    def _gates(self, from_input: Tensor, h: Tensor, hidden_weight: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """(1) to (3): (..., 3D), (..., D) -> three times (..., D)."""
+        from_hidden = self.weights.of_hidden(h, hidden_weight)  # (..., 3D)
+        (r, z, n), (r_h, z_h, n_h) = from_input.chunk(3, dim=-1), from_hidden.chunk(3, dim=-1)
+        r, z = (r + r_h).sigmoid(), (z + z_h).sigmoid()  # (1) (2)
+        if self.reset == "after":
+            return r, z, (n + r * n_h).tanh()  # (3)
+        u_n, b_n = hidden_weight[2 * self.model_dim :], self.weights.bias_hidden[2 * self.model_dim :]
+        return r, z, (n + (r * h) @ u_n.T + b_n).tanh()  # (3')

@@ -58,9 +58,7 @@ class LSTMCell(nn.Module):
     def forward(self, from_input: Tensor, state: State, hidden_weight: Tensor) -> State:
         """One step: W x + b (B, 4D), h and c (B, D) -> h and c (B, D)."""
         h, c = state
-        from_hidden = self.weights.of_hidden(h, hidden_weight)  # (B, 4D)
-        i, f, g, o = (from_input + from_hidden).chunk(4, dim=-1)  # four times (B, D), in the order of torch's kernel
-        i, f, o, g = i.sigmoid(), f.sigmoid(), o.sigmoid(), g.tanh()  # (1) (2)
+        i, f, g, o = self._gates(from_input, h, hidden_weight)
         c = f * c + i * g  # (3)
         h = o * self.memory_norm(c).tanh()  # (4)
         if self.weights.projection is not None:
@@ -68,3 +66,19 @@ class LSTMCell(nn.Module):
         for what, value in zip(SHOWN, (i, f, o, g, c, h), strict=True):
             note(self, what, value)
         return h, c
+
+    def show(self, from_input: Tensor, before: Tensor, after: Tensor, state: State, hidden_weight: Tensor) -> State:
+        i, f, g, o = self._gates(from_input, before, hidden_weight)
+        c, memory = state[1], []
+        for written, kept in zip((i * g).unbind(dim=1), f.unbind(dim=1), strict=True):
+            c = torch.addcmul(written, kept, c)  # (3)
+            memory.append(c)
+        cs = torch.stack(memory, dim=1)
+        for what, value in zip(SHOWN, (i, f, o, g, cs, after), strict=True):
+            note(self, what, value)
+        return after, cs
+
+    def _gates(self, from_input: Tensor, h: Tensor, hidden_weight: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """(1) and (2), i, f, g, o in the order of torch's kernel: (..., 4D), (..., D) -> four times (..., D)."""
+        i, f, g, o = (from_input + self.weights.of_hidden(h, hidden_weight)).chunk(4, dim=-1)
+        return i.sigmoid(), f.sigmoid(), g.tanh(), o.sigmoid()

@@ -34,7 +34,8 @@ def noted(site: object, what: str, value: Tensor) -> Tensor:
     """The same, for a value whose gradient is asked for: what is used from here on is the tensor that was shown."""
     if not _heard.listeners:
         return value
-    value = value.view_as(value)
+    if value.requires_grad:
+        value = value.view_as(value)
     note(site, what, value)
     return value
 

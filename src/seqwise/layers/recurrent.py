@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from .dropout import Dropout, dropped_out
-from .notes import is_recorded, noted
+from .notes import is_recorded, note, noted
 
 State = tuple[Tensor, ...]
 """What a cell remembers: h, or h and c, (B, D) each; (B, L, D) for a stack."""
@@ -41,6 +41,13 @@ class Cell(Protocol):
 
     def __call__(self, from_input: Tensor, state: State, hidden_weight: Tensor) -> State:
         """One step; `from_input` is W x + b."""
+        ...
+
+    def show(self, from_input: Tensor, before: Tensor, after: Tensor, state: State, hidden_weight: Tensor) -> State:
+        """Note what all steps did whose h is known, `before` and `after` each, (B, T, D); and all that they handed on.
+
+        `from_input` (B, T, rows), `state` the one before the first.
+        """
         ...
 
 
@@ -68,7 +75,7 @@ class CellWeights(nn.Module):
         return self.input_norm(x @ self.input.T) + self.bias_input
 
     def of_hidden(self, h: Tensor, hidden_weight: Tensor) -> Tensor:
-        """U h + b', step by step: (B, D) -> (B, rows)."""
+        """U h + b': (..., D) -> (..., rows)."""
         return self.hidden_norm(h @ hidden_weight.T) + self.bias_hidden
 
     def flat(self, hidden_weight: Tensor) -> list[Tensor]:
@@ -106,7 +113,7 @@ class RecurrentLayer(nn.Module):
     def forward(self, x: Tensor, state: State, lengths: Tensor | None = None) -> tuple[Tensor, State]:
         """x (B, T, E) -> outputs (B, T, directions * D) and the state after each row's last step."""
         hidden_weights = [self._dropped(cell.weights.hidden) for cell in self._cells]
-        if self._first.kernel is None or is_recorded():
+        if self._first.kernel is None or (is_recorded() and (torch.is_grad_enabled() or lengths is not None)):
             return self.forward_by_steps(x, state, lengths, hidden_weights)
         flat = [w for cell, u in zip(self._cells, hidden_weights, strict=True) for w in cell.weights.flat(u)]
         before = tuple(s.transpose(0, 1).contiguous() for s in state)  # (B, directions, D) -> (directions, B, D)
@@ -125,6 +132,8 @@ class RecurrentLayer(nn.Module):
             ]
             packed = PackedSequence(data, packed.batch_sizes, order, back)
             outputs, _ = pad_packed_sequence(packed, batch_first=True, total_length=x.shape[1])
+        if is_recorded():
+            self._show(x, state, outputs, hidden_weights)
         return outputs, tuple(s.transpose(0, 1) for s in after)
 
     def forward_by_steps(
@@ -137,10 +146,10 @@ class RecurrentLayer(nn.Module):
         outputs, states = [], []
         for direction, (cell, u) in enumerate(zip(self._cells, hidden_weights, strict=True)):
             now = tuple(s[:, direction] for s in state)  # (B, D) each
-            from_input = cell.weights.of_input(x)  # (B, T, rows)
+            from_input = cell.weights.of_input(x).unbind(dim=1)  # T times (B, rows)
             found: list[Tensor] = [x.new_empty(0)] * T
             for t in range(T) if direction == 0 else reversed(range(T)):
-                after = cell(from_input[:, t], now, u)
+                after = cell(from_input[t], now, u)
                 if lengths is not None:  # behind the end of a row nothing changes
                     is_step = (t < lengths.to(x.device)).unsqueeze(1)
                     after = tuple(torch.where(is_step, new, old) for new, old in zip(after, now, strict=True))
@@ -149,6 +158,19 @@ class RecurrentLayer(nn.Module):
             outputs.append(torch.stack(found, dim=1))  # (B, T, D)
             states.append(now)
         return torch.cat(outputs, dim=-1), tuple(torch.stack(parts, dim=1) for parts in zip(*states, strict=True))
+
+    def _show(self, x: Tensor, state: State, outputs: Tensor, hidden_weights: list[Tensor]) -> None:
+        """What `forward_by_steps` notes, from the outputs (B, T, directions * D) of a kernel, all steps at once."""
+        by_direction = outputs.chunk(len(self._cells), dim=-1)
+        for direction, (cell, u, after) in enumerate(zip(self._cells, hidden_weights, by_direction, strict=True)):
+            inputs = x
+            if direction == 1:  # in the order of reading
+                inputs, after = x.flip(1), after.flip(1)
+            first = tuple(s[:, direction] for s in state)  # (B, D) each
+            before = torch.cat([first[0].unsqueeze(1), after[:, :-1]], dim=1)
+            handed_on = cell.show(cell.weights.of_input(inputs), before, after, first, u)
+            for what, part in zip(HANDED_ON[direction], handed_on, strict=False):
+                note(self, what, part)
 
     def _dropped(self, weight: Tensor) -> Tensor:
         """U with some of its entries missing, the same ones at all steps (DropConnect; Merity et al. 2017)."""

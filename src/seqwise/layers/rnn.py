@@ -44,7 +44,10 @@ class RNNCell(nn.Module):
     def forward(self, from_input: Tensor, state: State, hidden_weight: Tensor) -> State:
         """One step: W x + b (B, D), h (B, D) -> h (B, D)."""
         (h,) = state
-        from_hidden = self.weights.of_hidden(h, hidden_weight)  # (B, D)
-        h = self.activation(from_input + from_hidden)  # (1)
+        h = self.activation(from_input + self.weights.of_hidden(h, hidden_weight))  # (1)
         note(self, "state", h)
         return (h,)
+
+    def show(self, from_input: Tensor, before: Tensor, after: Tensor, state: State, hidden_weight: Tensor) -> State:
+        note(self, "state", after)
+        return (after,)
