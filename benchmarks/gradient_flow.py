@@ -27,12 +27,13 @@ DATA, WIDTH, NUM_TOKENS = "python-reference", 128, 240
 LAGS = (1, 2, 5, 10, 20, 50, 100)
 ENTRANTS = {
     "rnn, tanh": ("rnn", {}),
-    "rnn, ReLU from the identity": ("rnn", {"activation": "relu", "identity_init": True}),
+    "rnn, identity": ("rnn", {"activation": "relu", "identity_init": "true"}),
     "gru": ("gru", {}),
     "lstm": ("lstm", {}),
     "gpt": ("gpt", {"num_layers": 2, "num_heads": 4, "context": 256}),
 }
 STYLE = """<style>
+svg { background: #fff }
 text { font: 11px sans-serif; fill: #333 } .grid { stroke: #ddd; fill: none } .base { stroke: #888; fill: none }
 .line { fill: none; stroke: var(--tone); stroke-width: 2 } .mark { fill: var(--tone) } .leader { stroke: var(--tone) }
 .c0 { --tone: #0b45c8 } .c1 { --tone: #a5300b } .c2 { --tone: #0d7d55 } .c3 { --tone: #81357f } .c4 { --tone: #b8952a }
