@@ -4,8 +4,9 @@
     python -m benchmarks.attention_by_length multi30k [--steps 1800] [--side-by-side]
 
 numbers: English number words to German, 1,000 and more unseen values in each bucket of lengths, the share that is right
-to the letter. multi30k: both take the same number of steps over the same batches; BLEU on the test sentences of up to
-15 words and of more, with a paired bootstrap of the difference. Side by side: a process of one thread for each.
+to the letter, and chrF (what is right in part). multi30k: both take the same number of steps over the same batches;
+BLEU on the test sentences of up to 15 words and of more, with a paired bootstrap of the difference. Side by side: a
+process of one thread for each.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+from sacrebleu.metrics.chrf import CHRF
 
 from seqwise.api import TrainedRun
 from seqwise.data.pair_toys import number_in_words, number_values
@@ -68,12 +70,15 @@ def by_length_of_numbers(runs: dict[str, TrainedRun]) -> None:
     print(f"|---|{'---|' * len(BUCKETS)}")
     print(f"| pairs | {' | '.join(str(len(pairs)) for pairs in buckets)} |")
     for kind, run in runs.items():
-        shares = []
+        shares, letters = [], []
         for pairs in buckets:
-            answers = run.answers(source for source, _ in pairs)
-            right = sum(answer.text == target for answer, (_, target) in zip(answers, pairs, strict=True))
+            answers = [answer.text for answer in run.answers(source for source, _ in pairs)]
+            targets = [target for _, target in pairs]
+            right = sum(answer == target for answer, target in zip(answers, targets, strict=True))
             shares.append(f"{100 * right / len(pairs):.1f} %")
-        print(f"| attention {kind} | {' | '.join(shares)} |", flush=True)
+            letters.append(f"{CHRF().corpus_score(answers, [targets]).score:.1f}")
+        print(f"| attention {kind}: right | {' | '.join(shares)} |")
+        print(f"| attention {kind}: chrF | {' | '.join(letters)} |", flush=True)
 
 
 def unseen_numbers() -> list[list[tuple[str, str]]]:

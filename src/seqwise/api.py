@@ -23,7 +23,7 @@ from .evaluation.search_report import SearchReport
 from .run import Run
 from .tasks import Task, task_named
 from .tasks.pairs import PairsTask
-from .tasks.task import AnswersLines
+from .tasks.task import Advance, AnswersLines
 from .text import Tokenizer
 from .text.unseen import unseen_in
 from .training.report import Report
@@ -66,9 +66,17 @@ class TrainedRun:
     def task(self) -> Task:
         return task_named(self.run.config.task)
 
-    def evaluate(self, data: str | Path | None = None, *, split: str | None = None, **options: Any) -> Any:
+    def evaluate(
+        self,
+        data: str | Path | None = None,
+        *,
+        split: str | None = None,
+        advance: Advance = lambda *_: None,
+        **options: Any,
+    ) -> Any:
         """How well the model does on the run's own test part (valid where it has none), or on other data.
 
+        `advance` is told (what, done, of how many) where that takes long.
         Options for text: `view` ("disjoint", "sliding", "carried"), `context`, `stride`; for numbers: `horizon`.
         """
         options = {name: value for name, value in options.items() if value is not None}
@@ -78,7 +86,8 @@ class TrainedRun:
         opened, part = self._open(data, split)
         store = self.task.store(opened, part, self.run.vocab)
         scored = f"{part}:{opened.fingerprint[:8]}"
-        return self.task.score(self.model, store, self.run.vocab, self.run.config.data, scored=scored, **options)
+        config = self.run.config.data
+        return self.task.score(self.model, store, self.run.vocab, config, scored=scored, advance=advance, **options)
 
     def predict(self, data: str | Path | None = None, *, split: str | None = None, **options: Any) -> Iterator[str]:
         """Lines of answers: forecasts of what comes after the data, labels, or tags of a text."""

@@ -144,3 +144,12 @@ def test_the_report_on_search_counts_what_narrow_beams_miss(monkeypatch: pytest.
     assert [one.search_errors for one in found.widths] == sorted((w.search_errors for w in found.widths), reverse=True)
     assert len(list(found.rows())) == 4
     assert found.to_dict()["widths"][1]["width"] == 2
+
+
+def test_it_is_told_how_many_answers_there_are_by_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PLACES", 60)
+    lines, told = some_lines(30), list[int]()
+    answers = list(translate(tiny(), VOCAB, lines, SEARCH, length_ratio=2.0, on_answers=told.append))
+    assert len(answers) == 30
+    assert sum(told) == sum(1 for line in lines if line)  # an empty line has its answer without a search
+    assert len(told) > 2

@@ -214,7 +214,12 @@ def evaluate(
     if search_report:
         _report_on_search(trained, data, split, {"length_penalty": length_penalty, "length_form": length_form}, as_json)
         return
-    scores = {name: run.evaluate(data, split=split, **options) for name, run in trained.items()}
+    from .progress import display
+
+    with display() as shown:
+        scores = {
+            name: run.evaluate(data, split=split, advance=shown.prepare, **options) for name, run in trained.items()
+        }
     if as_json:
         found = [{"run": name, **score.to_dict()} for name, score in scores.items()]
         say(to_json(found[0] if len(found) == 1 else found))

@@ -105,7 +105,7 @@ class _Lines:
     def prepare(self, what: str, done: int, total: int) -> None:
         if time.monotonic() - self.last >= LINE_SECONDS:
             self.last = time.monotonic()
-            self.tell(f"{what}: {done:,} of {total:,} characters")
+            self.tell(f"{what}: {done:,} of {total:,}")
 
     def tell(self, sentence: str) -> None:
         sys.stderr.write(sentence + "\n")

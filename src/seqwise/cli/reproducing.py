@@ -49,7 +49,9 @@ def run_recipe(name: str, *, out: Path | None, quick: bool, should_resume: bool,
     if session.is_interrupted:
         note(f"stopped; everything is saved. Go on with: seqwise reproduce {name} --resume --out {out}")
         raise typer.Exit(130)
-    score = TrainedRun(out).evaluate(split=recipe.split, **file.evaluate_options()).to_dict()
+    with display() as shown:
+        options = file.evaluate_options()
+        score = TrainedRun(out).evaluate(split=recipe.split, advance=shown.prepare, **options).to_dict()
     value, minutes = score[recipe.metric], (time.perf_counter() - began) / 60
     reached = None if quick else recipe.reached(value)
     found = {

@@ -70,17 +70,27 @@ def translate(
     *,
     length_ratio: float,
     with_alignments: bool = False,
+    on_answers: Callable[[int], None] = lambda _: None,
 ) -> Iterator[Answer]:
-    """An answer for each line, in order; an empty line has an empty answer."""
+    """An answer for each line, in order; an empty line has an empty answer.
+
+    `on_answers` is told how many more were found, as they are found: by whatever thread, and long before their turn.
+    """
     lines = iter(lines)
     while chunk := list(islice(lines, LINES)):
         with evaluating(model):
-            answers = _translate_chunk(model, vocab, chunk, config, length_ratio, with_alignments)
+            answers = _translate_chunk(model, vocab, chunk, config, length_ratio, with_alignments, on_answers)
         yield from answers
 
 
 def _translate_chunk(
-    model: Any, vocab: Vocab, chunk: list[str], config: DecodingConfig, length_ratio: float, with_alignments: bool
+    model: Any,
+    vocab: Vocab,
+    chunk: list[str],
+    config: DecodingConfig,
+    length_ratio: float,
+    with_alignments: bool,
+    on_answers: Callable[[int], None],
 ) -> list[Answer]:
     source, target = vocab.source_tokenizer, vocab.tokenizer
     assert source is not None
@@ -100,7 +110,9 @@ def _translate_chunk(
 
     def search(chosen: np.ndarray) -> list[list[Hypothesis]]:
         limits = [most_tokens(length, length_ratio, model) for length in rows.lengths[chosen].tolist()]
-        return generate(model, Batch({"source": rows.padded(chosen)}, {}), config, limits=limits)
+        found = generate(model, Batch({"source": rows.padded(chosen)}, {}), config, limits=limits)
+        on_answers(len(found))
+        return found
 
     for chosen, found in zip(batches, _searched(model, search, batches), strict=True):
         for place, hypotheses in zip(chosen.tolist(), found, strict=True):

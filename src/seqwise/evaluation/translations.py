@@ -56,7 +56,9 @@ class TranslationScore:
     def _bleu(self) -> BLEU:
         """Languages without spaces are cut into characters."""
         without = sum(NO_SPACES.search(text) is not None for text in self.references)
-        return BLEU(tokenize="char" if 2 * without > len(self.references) else "13a")
+        return BLEU(
+            tokenize="char" if 2 * without > len(self.references) else "13a", force=True
+        )  # no advice in between
 
     @cached_property
     def bleu_segments(self) -> Segments:

@@ -67,7 +67,15 @@ class LabelTask:
         return None  # from nats to right and wrong
 
     def score(
-        self, model: Any, store: ExampleStore, vocab: Vocab, config: DataConfig, *, scored: str, **options: Any
+        self,
+        model: Any,
+        store: ExampleStore,
+        vocab: Vocab,
+        config: DataConfig,
+        *,
+        scored: str,
+        advance: Advance = lambda *_: None,
+        **options: Any,
     ) -> AnswerScore:
         return evaluate_answers(model, store, about=scored)
 

@@ -93,7 +93,15 @@ class NumbersTask:
         return lambda nats: nats + score.log_scale  # from scaled units to the data's own
 
     def score(
-        self, model: Any, store: NumberStore, vocab: Vocab, config: DataConfig, *, scored: str, **options: Any
+        self,
+        model: Any,
+        store: NumberStore,
+        vocab: Vocab,
+        config: DataConfig,
+        *,
+        scored: str,
+        advance: Advance = lambda *_: None,
+        **options: Any,
     ) -> ForecastScore:
         season = config.season or 1
         horizon = options.get("horizon", config.horizon)

@@ -94,11 +94,27 @@ class PairsTask:
         return None  # from nats to n-grams in common
 
     def score(
-        self, model: Any, store: PairStore, vocab: Vocab, config: DataConfig, *, scored: str, **options: Any
+        self,
+        model: Any,
+        store: PairStore,
+        vocab: Vocab,
+        config: DataConfig,
+        *,
+        scored: str,
+        advance: Advance = lambda *_: None,
+        **options: Any,
     ) -> TranslationScore:
         search = search_settings(vocab, **options)
         sources, references = [source for source, _ in store.texts], [target for _, target in store.texts]
-        answers = translate(model, vocab, sources, search, length_ratio=config.length_ratio or DEFAULT_RATIO)
+        done = 0
+
+        def on_answers(more: int) -> None:
+            nonlocal done
+            done += more
+            advance("translating", done, len(sources))
+
+        ratio = config.length_ratio or DEFAULT_RATIO
+        answers = translate(model, vocab, sources, search, length_ratio=ratio, on_answers=on_answers)
         how = f"{search.method}={search.beam_width}" if search.method == "beam" else search.method
         about = f"{scored}|{how}|{search.length_form}={search.length_penalty:g}"
         return TranslationScore(

@@ -117,8 +117,19 @@ class Task(Protocol):
         ...
 
     def score(
-        self, model: Any, store: Any, vocab: Vocab, config: DataConfig, *, scored: str, **options: Any
-    ) -> Score: ...
+        self,
+        model: Any,
+        store: Any,
+        vocab: Vocab,
+        config: DataConfig,
+        *,
+        scored: str,
+        advance: Advance = lambda *_: None,
+        **options: Any,
+    ) -> Score:
+        """How well the model does on a part; `advance` is told how far it is, where that takes long."""
+        ...
+
     def sample(self, model: Any, store: Any, vocab: Vocab, config: TrainingConfig) -> str | None:
         """A text as the model writes now, of a part where it needs one; None where it does not write."""
         ...

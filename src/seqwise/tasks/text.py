@@ -95,7 +95,15 @@ class TextTask:
         return lambda nats: nats * bits_per_nat
 
     def score(
-        self, model: Any, store: TokenStore, vocab: Vocab, config: DataConfig, *, scored: str, **options: Any
+        self,
+        model: Any,
+        store: TokenStore,
+        vocab: Vocab,
+        config: DataConfig,
+        *,
+        scored: str,
+        advance: Advance = lambda *_: None,
+        **options: Any,
     ) -> Score:
         tokenizer = _tokenizer(vocab)
         about = f"{scored}|tokenizer={tokenizer.kind}:{tokenizer.vocab_size}"
