@@ -249,6 +249,15 @@ def test_standard_input_is_read_once_for_two_runs(
     assert [one["text"] for one in json.loads(out)] == ["The \ufffd books"] * 2
 
 
+def test_a_notebook_shows_the_page_and_python_saves_it(runs: dict[str, TrainedRun], tmp_path: Path) -> None:
+    found, other = (runs[name].inspect("The books") for name in ("gpt", "ngram"))
+    found.save(tmp_path / "page.html", beside=other)
+    assert (tmp_path / "page.html").read_text(encoding="utf-8").count('class="column"') == 2 * 8
+    framed = found._repr_html_()
+    assert framed.count("<") == 2  # all else is inside the attribute
+    assert found.to_dict()["flow"]
+
+
 def test_two_texts_of_one_run_are_told_apart(runs: dict[str, TrainedRun]) -> None:
     page = write_inspection([inspect_run(runs["ngram"], text) for text in ("The books", "The animals")])
     assert "<h3>The books</h3>" in page

@@ -12,6 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from html import escape
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -168,6 +169,24 @@ class Inspection:
     positions: Positions | None = None
     absent: dict[str, str] = field(default_factory=dict)
     """View -> why there is nothing to see."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything that the page shows, in plain lists and numbers."""
+        from .as_json import inspection_as_json
+
+        return inspection_as_json(self)
+
+    def save(self, path: str | Path, beside: Inspection | None = None) -> None:
+        """Write the page, with another inspection beside this one."""
+        from .page import write_inspection
+
+        Path(path).write_text(write_inspection([self, *([beside] if beside else [])]), encoding="utf-8")
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the page in a frame of its own."""
+        from .page import write_inspection
+
+        return f'<iframe srcdoc="{escape(write_inspection([self]))}" width="100%" height="800"></iframe>'
 
 
 def inspect_run(
