@@ -79,8 +79,8 @@ def write_inspection(found: Sequence[Inspection]) -> str:
     ]
     names = _names(found)
     facts = {
-        name: f"{one.family}, {count(one.parameters)} numbers, {len(one.reading.bits):,} steps of "
-        f"“{visible(one.text, most=200)}”"
+        name: f"{one.family}, {count(one.parameters)} numbers; {len(one.reading.bits):,} steps: "
+        f"{visible(one.text, most=200)}"
         for name, one in zip(names, found, strict=True)
     }
     warnings = "".join(
@@ -121,7 +121,7 @@ def _columns(found: Sequence[Inspection], view: str, body: Callable[[Inspection,
         inside = body(one, place)
         if view in one.absent or not inside:
             why = one.absent.get(view, "there is nothing to show.")
-            head += f'<p class="nothing">Nothing to see here: {shown(why)}</p>'
+            head += f'<p class="nothing">{"" if inside else "Nothing to see here: "}{shown(why)}</p>'
         columns.append(f'<div class="column" data-model="{place}" data-view="{view}">{head}{inside}</div>')
     return f'<div class="columns is-{len(columns)}">{"".join(columns)}</div>'
 
@@ -212,7 +212,7 @@ def _site(site: str, what: str) -> str:
     """'body.stack.layers.0.cells.0', 'forget gate' -> 'layer 1: forget gate'."""
     parts = site.split(".")
     numbers = [int(part) for part in parts if part.isdigit()]
-    side = "encoder " if "encoder" in parts else "decoder " if "decoder" in parts and "encoder" not in parts else ""
+    side = next((f"{side} " for side in ("encoder", "decoder") if side in parts), "")
     direction = " backwards" if parts[-2:] == ["cells", "1"] else ""
     if not numbers:
         return what if parts[-1] in ("", "body", what) else f"{parts[-1]}: {what}"
@@ -230,7 +230,7 @@ def _reading(one: Inspection, place: int) -> str:
     source = ""
     if one.reading.source:
         pieces = "".join(f"<span>{escape(_piece(piece))}</span>" for piece in one.reading.source)
-        source = f'<p class="aside">Source</p><div class="strip-text" data-part="source" dir="auto">{pieces}</div>'
+        source = f'<p class="aside">Source</p>{_strip("source", pieces, needs_script=False)}'
     return (
         f'<p class="aside">{number(mean, 2)} {unit}, {number(total, 1)} in all</p>{_columns_read(one, place)}{source}'
         f"<figure>{_strip('tokens', spans, needs_script=False)}</figure>"
