@@ -17,7 +17,9 @@ import torch
 from conftest import Terminal
 
 from seqwise.api import TrainedRun, train
+from seqwise.data.batch import prompt_batch
 from seqwise.errors import ConfigError, DataError
+from seqwise.evaluation.forecasts import log_densities_of
 from seqwise.inspection.heads import AttentionMap
 from seqwise.inspection.inspect import Inspection, InspectOptions, OverText, inspect_run
 from seqwise.inspection.page import write_inspection
@@ -84,8 +86,6 @@ def test_bits_are_those_of_the_score(runs: dict[str, TrainedRun]) -> None:
     """What is shown of a text is what evaluation would say of it."""
     found = inspect_run(runs["ngram"], "The writer")
     tokens = [runs["ngram"].tokenizer.boundary, *runs["ngram"].tokenizer.encode("The writer").tolist()]
-    from seqwise.data.batch import prompt_batch
-
     for place in range(1, len(tokens)):
         log_probs, _ = runs["ngram"].model.start(prompt_batch([tokens[:place]]))
         assert found.reading.bits[place] == pytest.approx(-float(log_probs[0, tokens[place]]) / math.log(2))
@@ -191,6 +191,15 @@ def test_a_kalman_filters_expectation_is_what_its_surprise_is_measured_by(series
         z = (wave.values[t] - wave.middle[t]) / sd
         nats = 0.5 * z**2 + math.log(sd / scale) + 0.5 * math.log(2 * math.pi)
         assert found.reading.bits[t + 1] == pytest.approx(nats / math.log(2), rel=1e-3, abs=1e-3)
+
+
+def test_what_has_a_state_has_read_the_rows_before(series: dict[str, TrainedRun]) -> None:
+    """What the page says each step cost is what evaluation says of it."""
+    for run in series.values():
+        found = inspect_run(run, options=InspectOptions(most_tokens=9))
+        with torch.inference_mode():
+            scored = -log_densities_of(run.model, run.unseen_store())[:9] / math.log(2)
+        np.testing.assert_allclose(found.reading.bits[1:], scored, rtol=1e-4, atol=1e-4)
 
 
 def test_an_example_shows_its_answers_and_what_reaches_its_first_step(tmp_path: Path) -> None:

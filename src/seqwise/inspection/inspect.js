@@ -49,7 +49,7 @@
   const rgb = (hex) => [1, 3, 5].map((place) => parseInt(hex.slice(place, place + 2), 16));
   const mix = (from, to, share) => from.map((value, place) => Math.round(value + (to[place] - value) * share));
   const digits = (value) => (Math.abs(value) < 1e-4 ? "0" : Number(value.toPrecision(3)).toString());
-  const named = (piece) => piece.replaceAll(" ", "␣");
+  const named = (piece) => (piece.trimEnd() || piece).replaceAll(" ", "␣");  // not the space between words or numbers
   const perCent = (share) => `${(100 * share).toFixed(share < 0.1 ? 1 : 0)} %`;
 
   /* A text whose tokens can have the focus, one at a time. All strips of the same side follow one another: `shift` is

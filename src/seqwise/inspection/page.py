@@ -131,6 +131,7 @@ def _columns(found: Sequence[Inspection], view: str, body: Callable[[Inspection,
 
 def _numbers(one: Inspection) -> dict[str, Any]:
     reading, maps = one.reading, _all_maps(one)
+    shown_option = _named if one.task in ("text", "pairs") else visible
     levels = _levels(sum(each.weights.size for each in maps))
     return {
         "task": one.task,
@@ -138,7 +139,7 @@ def _numbers(one: Inspection) -> dict[str, Any]:
         "source": [_piece(piece) for piece in reading.source],
         "bits": [_cost(bits) for bits in reading.bits],
         "expected": [
-            [[_named(option.piece), round(np.nan_to_num(option.probability), 4)] for option in options]
+            [[shown_option(option.piece), round(np.nan_to_num(option.probability), 4)] for option in options]
             for options in reading.expected
         ],
         "inside": [

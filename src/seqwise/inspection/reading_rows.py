@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from ..data.batch import Batch, Values
 from ..data.examples import ExampleStore
 from ..data.numbers import NumberStore, Scaling
 from ..errors import DataError
-from ..models.contract import device_of, evaluating
+from ..models.contract import State, device_of, evaluating
 from .reading import BIT, START, Column, Expected, Reading
 from .trace import record
 
@@ -25,7 +25,7 @@ MOST_COLUMNS = 3  # of a row, that stand in the text
 
 
 def read_series(model: Any, store: NumberStore, scaling: Scaling, *, row: int, most_steps: int) -> Reading:
-    """From `row` of the part on, with nothing read before; what is expected is what the row before allows to know."""
+    """From `row` of the part on; what has a state has read all rows before, as it has where it is scored."""
     first = store.first - 1 + row  # what is read first; what is predicted first stands behind it
     room = most_steps if model.context is None else min(most_steps, model.context)
     steps = min(room, len(store) - first)
@@ -33,9 +33,10 @@ def read_series(model: Any, store: NumberStore, scaling: Scaling, *, row: int, m
         raise DataError(f"the part has {len(store) - store.first + 1:,} rows; there is none with the number {row:,}.")
     batch = store.batch(np.arange(first, first + steps + 1)[None]).to(device_of(model))
     with torch.inference_mode(), evaluating(model):
+        state = _state_before(model, store, first)
         with record(model) as trace:
-            log_probs, _ = model.score(batch)
-        means, scales = _expected_rows(model, batch.inputs["values"])  # (T, C) each
+            log_probs, _ = model.score(batch, state)
+        means, scales = _expected_rows(model, batch.inputs["values"], state)  # (T, C) each
     there = store.is_observed[first + 1 : first + steps + 1]
     read = np.where(there, scaling.undo(store.values[first + 1 : first + steps + 1]), np.nan)
     bounds = [scaling.undo(means + side * Z95 * scales) for side in (0, -1, 1)]
@@ -49,10 +50,23 @@ def read_series(model: Any, store: NumberStore, scaling: Scaling, *, row: int, m
     return Reading(pieces, [], [math.nan, *bits], expected, batch, trace, columns=columns)
 
 
-def _expected_rows(model: Any, inputs: Values) -> tuple[np.ndarray, np.ndarray]:
+def _state_before(model: Any, store: NumberStore, row: int) -> State | None:
+    """After all rows before `row`; None where a model has no state, and begins anew."""
+    if model.context is not None:
+        return None
+    state = model.fresh_state(1)
+    if row:
+        _, state = model.score(store.batch(np.arange(row + 1)[None]).to(device_of(model)), state)
+    return cast(State, state)
+
+
+def _expected_rows(model: Any, inputs: Values, state: State | None) -> tuple[np.ndarray, np.ndarray]:
     """Mean and standard deviation of the row behind each input."""
     there = inputs.is_observed if inputs.is_observed is not None else torch.ones_like(inputs.values, dtype=torch.bool)
-    expected, state = model.start(Batch({"values": Values(inputs.values[:, :1], there[:, :1])}, {}))
+    if state is None:
+        expected, state = model.start(Batch({"values": Values(inputs.values[:, :1], there[:, :1])}, {}))
+    else:
+        expected, state = model.step(inputs.values[:, 0], state, there[:, 0])
     means, scales = [], []
     for t in range(inputs.shape[1]):
         means.append(expected.mean[0].double().cpu().numpy())
