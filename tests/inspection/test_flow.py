@@ -186,6 +186,17 @@ def test_tanh_decays_and_the_others_hold() -> None:
     assert left["gpt"] > 0.05
 
 
+def test_what_has_nearly_vanished_is_not_zero() -> None:
+    model, T = build("rnn", model_dim=8), 60
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if name.endswith("weights.hidden"):
+                parameter.mul_(0.5)
+    flows = gradient_flow(model.float(), next_token_batch(rows(2, T)), steps=[T - 1], most_lags=T - 1)
+    state = next(flow for flow in flows if flow.what == "state")
+    assert 0 < state.by_lag[-1] < 1e-20  # its square is below what 32 bits can hold
+
+
 def test_half_life_is_the_last_time_above_a_half() -> None:
     assert Flow("", "", [9, 1, 0.6, 0.4, 0.7, 0.3], [], []).half_life() == 5
     assert Flow("", "", [9, 1, 0.9], [], []).half_life() is None

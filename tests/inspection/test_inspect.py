@@ -19,7 +19,6 @@ from conftest import Terminal
 from seqwise.api import TrainedRun, train
 from seqwise.data.batch import prompt_batch
 from seqwise.errors import ConfigError, DataError
-from seqwise.evaluation.forecasts import log_densities_of
 from seqwise.inspection.heads import AttentionMap
 from seqwise.inspection.inspect import Inspection, InspectOptions, OverText, inspect_run
 from seqwise.inspection.page import write_inspection
@@ -183,13 +182,13 @@ def test_a_kalman_filters_expectation_is_what_its_surprise_is_measured_by(series
     """The log density of a step, from the mean and spread that the page shows of it; where one column is missing, as
     two belong together."""
     found = inspect_run(series["kalman"], options=InspectOptions(most_tokens=20))
-    (scale, _), (wave, saw) = series["kalman"].run.vocab.scaling.scale, found.reading.columns
+    wave, saw = found.reading.columns
     gaps = [t for t in range(20) if math.isnan(saw.values[t])]
     assert gaps
     for t in gaps:
         sd = (wave.high[t] - wave.low[t]) / 2 / 1.96
         z = (wave.values[t] - wave.middle[t]) / sd
-        nats = 0.5 * z**2 + math.log(sd / scale) + 0.5 * math.log(2 * math.pi)
+        nats = 0.5 * z**2 + math.log(sd) + 0.5 * math.log(2 * math.pi)
         assert found.reading.bits[t + 1] == pytest.approx(nats / math.log(2), rel=1e-3, abs=1e-3)
 
 
@@ -197,9 +196,8 @@ def test_what_has_a_state_has_read_the_rows_before(series: dict[str, TrainedRun]
     """What the page says each step cost is what evaluation says of it."""
     for run in series.values():
         found = inspect_run(run, options=InspectOptions(most_tokens=9))
-        with torch.inference_mode():
-            scored = -log_densities_of(run.model, run.unseen_store())[:9] / math.log(2)
-        np.testing.assert_allclose(found.reading.bits[1:], scored, rtol=1e-4, atol=1e-4)
+        score = run.evaluate()
+        np.testing.assert_allclose(found.reading.bits[1:], -score.log_densities[:9] / math.log(2), rtol=1e-4, atol=1e-4)
 
 
 def test_an_example_shows_its_answers_and_what_reaches_its_first_step(tmp_path: Path) -> None:
@@ -215,6 +213,7 @@ def test_an_example_shows_its_answers_and_what_reaches_its_first_step(tmp_path: 
     assert found.reading.bits[-1] == pytest.approx(-math.log2(probability), abs=1e-4)
     state = next(flow for flow in found.flow if flow.what == "state")
     assert len(state.by_lag) == T
+    assert found.text.endswith(f"whose answer is {right}")
     write_inspection([found])
 
 
@@ -319,6 +318,7 @@ def test_what_does_not_go_together_is_refused(runs: dict[str, TrainedRun], tmp_p
     paths = [runs[name].path for name in ("lstm", "gpt", "ngram")]
     assert "one or two" in terminal.refuses("inspect", *paths, "--text", "a")
     assert "no text fits both" in terminal.refuses("inspect", paths[0], runs["general"].path, "--text", "a")
+    assert "not be negative" in terminal.refuses("inspect", paths[0], "--text", "a", "--seed", "-1")
     assert "at least 1" in terminal.refuses("inspect", paths[0], "--text", "a", "--most-tokens", "0")
     assert "three words" in terminal.refuses("inspect", paths[0], "--text", "a", "--analogy", "king")
     assert "cannot be written" in terminal.refuses("inspect", paths[0], "--text", "a", "--out", tmp_path)

@@ -184,6 +184,7 @@ def test_a_file_of_pairs_is_read_and_a_bad_line_named(tmp_path: Path) -> None:
     for line, said in (
         ("one part", "line 1"),
         ("a\tb\tc\tfar", "whole number"),
+        ("a\tb\tc\t²", "whole number"),
         ("a\t\tc", "line 1"),
         ("", "no pairs"),
     ):

@@ -51,7 +51,12 @@ def inspect_runs(
 
 def _unseen(run: TrainedRun) -> str | None:
     """What is read where nothing is given: the first run's unseen text; rows of numbers each run finds by itself."""
-    return run.unseen_text(UNSEEN) if run.run.config.task in ("text", "pairs") else None
+    if run.run.config.task not in ("text", "pairs"):
+        return None
+    try:
+        return run.unseen_text(UNSEEN)
+    except DataError as error:
+        raise DataError(f"{error} Or give a text of your own: --text.") from None
 
 
 def _wanted(text: str) -> str:

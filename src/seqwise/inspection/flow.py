@@ -92,8 +92,9 @@ def gradient_flow(model: nn.Module, batch: Batch, *, steps: Sequence[int], most_
 def _squares(keys: Sequence[Place], grads: Sequence[Tensor]) -> dict[Place, Tensor]:
     """Squared lengths at each step, (B, T), of gradients (B, T, D): by place, and by (5) through each block."""
     found: dict[Place, Tensor] = {}
-    entering = grads[0]  # of the embedding, which is noted first
+    entering = grads[0].double()  # of the embedding, which is noted first
     for (site, noted), grad in zip(keys, grads, strict=True):
+        grad = grad.double()  # squares of what has nearly vanished would be zero
         square, place = grad.square().sum(dim=-1), (site, SHOWN[noted])
         found[place] = found[place] + square if place in found else square
         if noted == "stream":

@@ -49,7 +49,7 @@
   const rgb = (hex) => [1, 3, 5].map((place) => parseInt(hex.slice(place, place + 2), 16));
   const mix = (from, to, share) => from.map((value, place) => Math.round(value + (to[place] - value) * share));
   const digits = (value) => (Math.abs(value) < 1e-4 ? "0" : Number(value.toPrecision(3)).toString());
-  const named = (piece) => (piece.trimEnd() || piece).replaceAll(" ", "␣");  // not the space between words or numbers
+  const named = (piece) => (piece.trimEnd() || piece).replace(/^ +/, (spaces) => "␣".repeat(spaces.length));
   const perCent = (share) => `${(100 * share).toFixed(share < 0.1 ? 1 : 0)} %`;
 
   /* A text whose tokens can have the focus, one at a time. All strips of the same side follow one another: `shift` is
@@ -209,7 +209,7 @@
     for (const map of model.maps) {
       const row = place - shiftOf(map);
       if (row < 0 || row >= map.shape[1] || (map.kind === "self" && model.source.length)) continue;
-      say(`looks at (${map.name})`, mostSeen(model, map, -1, row));
+      say(map.verb === "looks at" ? `looks at (${map.name})` : map.verb, mostSeen(model, map, -1, row));
     }
     card.replaceChildren(make("h4", named(model.pieces[place])), list);
   };
@@ -287,7 +287,7 @@
     const look = (at) => {
       row = Math.min(at, map.shape[1] - 1);
       (seenText || text).shade(Array.from({ length: map.shape[2] }, (_, seen) => Math.sqrt(weightOf(map, head, row, seen))));
-      readout.textContent = `${named(rows[row])} looks at ${mostSeen(model, map, head, row)}`;
+      readout.textContent = `${named(rows[row])} ${map.verb} ${mostSeen(model, map, head, row)}`;
     };
     let rows, columns;
     const build = () => {
@@ -348,6 +348,7 @@
   /* Figures as SVG files: the style they have here goes with them, as attributes, since the page allows no inline style */
   const KEPT = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font-family", "font-size",
     "font-weight", "text-anchor", "text-decoration", "display"];
+  const ROOM = 100;
   const NAMESPACE = "http://www.w3.org/2000/svg";
   const elsewhere = document.implementation.createDocument(NAMESPACE, "svg");  // where pictures are not loaded
   const drawn = (tag, attributes, text) => {
@@ -359,16 +360,20 @@
   /* Texts and maps: each piece where it stands on the page, on what lies behind it */
   const pictureOf = (figure) => {
     const frame = figure.getBoundingClientRect();
-    const svg = drawn("svg", { width: frame.width, height: frame.height });
+    const svg = drawn("svg", {});
+    let [wide, high] = [0, 0];
+    const cover = (x, y) => { [wide, high] = [Math.max(wide, x), Math.max(high, y)]; };
     for (const canvas of figure.querySelectorAll("canvas")) {
       const at = canvas.getBoundingClientRect();
       const place = { x: at.x - frame.x, y: at.y - frame.y, width: at.width, height: at.height };
+      cover(place.x + place.width, place.y + place.height);
       svg.append(drawn("image", { ...place, preserveAspectRatio: "none", "image-rendering": "pixelated", href: canvas.toDataURL() }));
     }
     for (const span of figure.querySelectorAll("span")) {
       const style = getComputedStyle(span);
       for (const [line, at] of [...span.getClientRects()].entries()) {
         const [x, y] = [at.x - frame.x, at.y - frame.y];
+        cover(x + at.width, y + at.height);
         svg.append(drawn("rect", { x, y, width: at.width, height: at.height, fill: style.backgroundColor }));
         if (line > 0) continue;
         const upright = style.writingMode.startsWith("vertical");
@@ -377,6 +382,8 @@
         svg.append(drawn("text", { ...start, ...font }, span.textContent));
       }
     }
+    svg.setAttribute("width", wide + 10);
+    svg.setAttribute("height", high + 10);
     return svg;
   };
   const copyOf = (svg) => {
@@ -386,6 +393,10 @@
       const style = getComputedStyle(element);
       for (const name of KEPT) to[place].setAttribute(name, style.getPropertyValue(name));
     });
+    if (svg.classList.contains("chart")) {  // on the page, names may stand out to the right
+      const [x, y, width, height] = svg.getAttribute("viewBox").split(" ").map(Number);
+      copy.setAttribute("viewBox", [x, y, width + ROOM, height].join(" "));
+    }
     return copy;
   };
   const asSvg = (figure) => {

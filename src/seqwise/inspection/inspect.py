@@ -60,7 +60,7 @@ OVER_TEXT = (
 )
 """What is noted at every step, in the order in which it is offered."""
 CHUNKS = (1, 2, 4, 8, 16, 32, 64, 128)
-WORDS_ON_MAP = 120
+WORDS_ON_MAP = 80
 MOST_DRAWN = 60  # steps of a search
 TARGET, SOURCE = "pieces", "source"
 UNSEEN = 500  # characters of unseen text, where none is given
@@ -106,8 +106,9 @@ class InspectOptions:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ConfigError(f"inspect.{name} = {value} should be at least 1.")
-        if self.row < 0:
-            raise ConfigError(f"inspect.row = {self.row} should not be negative.")
+        for name in ("row", "seed"):
+            if getattr(self, name) < 0:
+                raise ConfigError(f"inspect.{name} = {getattr(self, name)} should not be negative.")
 
 
 @dataclass(frozen=True)
@@ -230,8 +231,7 @@ class _Inspector:
         elif text is not None:
             raise ConfigError(f"{run.path} reads {self.task}, not text; drop --text, and its own unseen data is read.")
         else:
-            text = f"row {options.row:,} of the unseen part"
-            self.reading = self._read_rows()
+            self.reading, text = self._read_rows()
         self.found = Inspection(
             run.path.name, self.config.model_name, self.task, text, num_parameters(self.model), self.reading
         )
@@ -243,12 +243,17 @@ class _Inspector:
             return read_pair(self.model, self.run.run.vocab, text, target, most_tokens=most)
         return read_text(self.model, self.run.tokenizer, text, most_tokens=most)
 
-    def _read_rows(self) -> Reading:
+    def _read_rows(self) -> tuple[Reading, str]:
+        """And where it is from."""
         store, vocab, row = self.run.unseen_store(), self.run.run.vocab, self.options.row
         if self.task == "label":
-            return read_example(self.model, store, vocab.labels or [], row=row)
+            labels = vocab.labels or []
+            reading = read_example(self.model, store, labels, row=row)
+            answer = labels[int(store.answers[row])] if labels else f"{float(store.answers[row]):.4g}"
+            return reading, f"example {row:,} of the unseen part, whose answer is {answer}"
         assert vocab.scaling is not None
-        return read_series(self.model, store, vocab.scaling, row=row, most_steps=self.options.most_tokens)
+        reading = read_series(self.model, store, vocab.scaling, row=row, most_steps=self.options.most_tokens)
+        return reading, f"from row {row:,} of the unseen part on"
 
     def inspect(self) -> Inspection:
         self._over_text()
@@ -349,7 +354,7 @@ class _Inspector:
         if self.is_pairs:
             return self._absent("memory", "a translation depends on its whole source; see attention.")
         if not self.is_text:
-            return self._absent("memory", "it is measured by replacing tokens of a text; see gradients.")
+            return self._absent("memory", "it is measured by replacing tokens of a text.")
         found, options = self.found, self.options
         ids = torch.tensor(self.reading.ids)
         if len(ids) > 2:
@@ -402,12 +407,20 @@ class _Inspector:
         if space is None:
             return self._absent("embeddings", f"{self.found.family} knows tokens by name, not by vectors.")
         seen = list(dict.fromkeys(self.reading.ids))
-        tokens = list(dict.fromkeys([*seen, *range(len(space.table))]))[:WORDS_ON_MAP]
+        tokens = list(dict.fromkeys([*seen, *self._frequent(len(space.table))]))[:WORDS_ON_MAP]
         drawn = space.map(tokens)
         self.found.word_map = WordMap([self._piece(token) for token in tokens], drawn.places, drawn.shares)
         self.found.neighbours = [self._near(self._piece(t), space.neighbours(t)) for t in seen[:WORDS_ON_MAP]]
         self.found.analogies = [self._analogy(space, asked) for asked in self.options.analogies]
         return None
+
+    def _frequent(self, vocab_size: int) -> list[int]:
+        """Tokens of unseen text, those that come most often first; all of them where there is none."""
+        held_out = self.held_out if self.is_text else None
+        if held_out is None:
+            return list(range(vocab_size))
+        counts = np.bincount(held_out, minlength=vocab_size)
+        return [int(token) for token in np.argsort(-counts, kind="stable") if counts[token]]
 
     def _near(self, word: str, near: Sequence[tuple[int, float]]) -> Neighbours:
         return Neighbours(word, [(self._piece(token), cosine) for token, cosine in near])

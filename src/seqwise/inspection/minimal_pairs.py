@@ -91,7 +91,7 @@ def read_pairs_file(path: Path) -> list[MinimalPair]:
         parts = line.split("\t")
         if len(parts) not in (3, 4) or not parts[1].strip() or not parts[2].strip():
             raise DataError(f"{path}, line {number}: should be beginning TAB good TAB bad, with the distance after it.")
-        if len(parts) == 4 and not parts[3].strip().isdigit():
+        if len(parts) == 4 and not parts[3].strip().isdecimal():
             raise DataError(f'{path}, line {number}: the distance should be a whole number, not "{parts[3].strip()}".')
         beginning, good, bad = parts[:3]
         joined = [word if word.startswith(" ") or not beginning else f" {word}" for word in (good, bad)]

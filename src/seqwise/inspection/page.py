@@ -29,14 +29,15 @@ from .tree import tree_chart
 
 MOST_PIECE = 40  # characters of a token
 IMPOSSIBLE = "impossible"
+GRADIENT = "gradient of the error"
 LEVELS = ((4e6, 256), (10e6, 52), (20e6, 16), (math.inf, 6))  # numbers of attention, and the levels they take
 MOST_COLUMNS = 4  # of a series, that are drawn
 LEADS = {
     "reading": "The stronger the colour, the less the model expected what stands there: rest on it, or step through "
     "with the arrow keys, to see what it cost, what was expected instead, and what went on inside.",
-    "inside": "Choose a gate, a state or a belief, and look for units whose colour changes with something you can "
-    "see in the text; the table lists those that follow a feature of unseen text more closely than chance "
-    "does.",
+    "inside": "Choose a gate, a state or a belief, and look for units whose colour changes with something "
+    "you can see in the text; where there is a table, it lists the units that follow a feature of unseen "
+    "text most closely, beside what chance would give.",
     "attention": "Each row of the map is a token, each column what it looks at: look for a diagonal (the one before), "
     "a first column (nothing in particular), and for heads that join words that belong together.",
     "gradients": "How much of the error at a token reaches what stood k tokens before it: a line that falls straight "
@@ -152,7 +153,12 @@ def _numbers(one: Inspection) -> dict[str, Any]:
             for layer in one.over_text
         ],
         "attention": [
-            {"name": _site(each.site, each.kind), "kind": each.kind, **_packed(np.sqrt(each.weights), 0.0, 1.0, levels)}
+            {
+                "name": GRADIENT if each.site == GRADIENT else _site(each.site, each.kind),
+                "verb": "sends its error to" if each.site == GRADIENT else "looks at",
+                "kind": each.kind,
+                **_packed(np.sqrt(each.weights), 0.0, 1.0, levels),
+            }
             for each in maps
         ],
     }
@@ -174,7 +180,7 @@ def _all_maps(one: Inspection) -> list[AttentionMap]:
     if one.source_gradients is not None:
         totals = one.source_gradients.sum(axis=1, keepdims=True)
         shares = one.source_gradients / np.where(totals > 0, totals, 1.0)
-        maps.append(AttentionMap("gradient of the error", "cross", shares[None]))
+        maps.append(AttentionMap(GRADIENT, "cross", shares[None]))
     return maps
 
 
@@ -384,15 +390,23 @@ def _clipping(one: Inspection, place: int) -> str:
         return ""
     cut = sum(share > 0 for _, _, share in one.clipped)
     norms = Series("longest", [(step, norm) for step, norm, _ in one.clipped], Look.of(0))
-    clipped = Series("cut", [(step, norm) for step, norm, share in one.clipped if share > 0], Look.of(1, 1))
     figure = _figure(
-        [norms, clipped] if clipped.points else [norms],
+        [norms],
         f"clipped-{place}",
         "Gradients in training",
-        "The longest gradient since the report before, over the steps of training, and where clipping cut it.",
+        "The longest gradient since the report before, over the steps of training.",
         Axis("step", "{:.0f}".format),
         Axis("length", "{:.3g}".format, is_log=True),
     )
+    if cut:
+        figure += _figure(
+            [Series("cut", [(step, share) for step, _, share in one.clipped], Look.of(1))],
+            f"cut-{place}",
+            "Where clipping acted",
+            "The share of steps since the report before whose gradient was cut to the longest allowed.",
+            Axis("step", "{:.0f}".format),
+            Axis("share of steps", "{:.2f}".format, limits=(0.0, 1.0)),
+        )
     return f'<p class="aside">In training, gradients were cut in {cut} of {len(one.clipped)} reports.</p>{figure}'
 
 
@@ -410,8 +424,9 @@ def _memory(one: Inspection, place: int) -> str:
     if one.influence is not None:
         points = list(enumerate(one.influence.by_distance, start=1))
         band = list(zip(one.influence.low, one.influence.high, strict=True))
-        reach = f"{one.influence.reach():,} tokens later"
-        body += f"<p>A change is felt up to {reach}, by a hundredth of what the last token does.</p>"
+        reach, most = one.influence.reach(), len(points)
+        end = " (and maybe beyond: that is as far as was looked)" if reach == most else f" of {most:,} looked at"
+        body += f"<p>A change is felt {reach:,} tokens back{end}, by a hundredth of what the last token does.</p>"
         body += _figure(
             [Series(one.name, points, Look.of(place), band)],
             f"influence-{place}",
@@ -427,7 +442,7 @@ def _memory(one: Inspection, place: int) -> str:
             [Series(one.name, list(enumerate(smooth)), Look.of(place))],
             f"position-{place}",
             "Loss by position",
-            "Bits a token of unseen text, by how many tokens the model has read before it.",
+            "Bits a token of unseen text, by how many tokens the model has read before it; the mean of five places.",
             Axis("tokens read before", "{:.0f}".format),
             Axis("bits a token", "{:.2f}".format),
         )

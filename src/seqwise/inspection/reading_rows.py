@@ -45,7 +45,8 @@ def read_series(model: Any, store: NumberStore, scaling: Scaling, *, row: int, m
         for c, name in enumerate(scaling.columns)
     ]
     expected = [[Expected(_range(columns, t), 0.95)] for t in range(steps)]
-    bits = (-log_probs[0].double().cpu() / BIT).tolist()
+    log_scales = (there * np.log(scaling.scale)).sum(axis=1)  # from scaled units to the data's own, as in evaluation
+    bits = ((log_scales - log_probs[0].double().cpu().numpy()) / BIT).tolist()
     pieces = [START, *(f"{_row(values)} " for values in read)]
     return Reading(pieces, [], [math.nan, *bits], expected, batch, trace, columns=columns)
 
