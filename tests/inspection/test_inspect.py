@@ -125,6 +125,14 @@ def test_hostile_texts_make_a_page_that_cannot_act(family: str, text: str, runs:
     page.encode("utf-8")
 
 
+def test_words_that_are_not_known_are_shown_as_they_were_written(tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text("the cat sat on the mat .\n" * 60)
+    run = train(tmp_path / "text.txt", "ngram", out=tmp_path / "run", tokenizer="word")
+    found = inspect_run(run, "the animal sat")
+    assert found.reading.pieces[1:] == ["the ", "animal⟨unk⟩ ", "sat "]
+    assert any("1 words are not in the vocabulary" in note for note in found.reading.notes)
+
+
 def test_a_text_longer_than_the_context_is_cut_and_told(runs: dict[str, TrainedRun]) -> None:
     found = inspect_run(runs["gpt"], "The writer " * 20)
     assert len(found.reading.pieces) == 64
@@ -215,6 +223,16 @@ def test_an_example_shows_its_answers_and_what_reaches_its_first_step(tmp_path: 
     assert len(state.by_lag) == T
     assert found.text.endswith(f"whose answer is {right}")
     write_inspection([found])
+
+
+def test_what_was_asked_in_vain_is_said(runs: dict[str, TrainedRun], series: dict[str, TrainedRun]) -> None:
+    for run, options in (
+        (runs["ngram"], {"analogies": ("a b c",)}),
+        (runs["ngram"], {"row": 3}),
+        (series["kalman"], {"pairs": "missing.tsv"}),
+    ):
+        found = inspect_run(run, options=InspectOptions(**options))
+        assert any(note.startswith(next(iter(options))) for note in found.reading.notes)
 
 
 def test_text_for_what_reads_numbers_and_rows_that_are_not_there_are_refused(series: dict[str, TrainedRun]) -> None:

@@ -263,7 +263,18 @@ class _Inspector:
         self._search()
         self._embeddings()
         self._positions()
+        self._unanswered()
         return self.found
+
+    def _unanswered(self) -> None:
+        """Say what was asked of this model although it cannot tell."""
+        asked = {
+            "analogies": bool(self.options.analogies) and "embeddings" in self.found.absent,
+            "pairs": self.options.pairs is not None and not self.is_text,
+            "row": self.options.row > 0 and (self.is_text or self.is_pairs),
+        }
+        for name in (name for name, is_unanswered in asked.items() if is_unanswered):
+            self.reading.notes.append(f"{name}: asked for, but it says nothing of {self.found.family} on {self.task}")
 
     def _absent(self, view: str, why: str) -> None:
         self.found.absent[view] = why

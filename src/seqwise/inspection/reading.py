@@ -23,10 +23,12 @@ from ..errors import DataError
 from ..models.contract import device_of, evaluating
 from ..text import Tokenizer
 from ..text.unseen import unseen_in
+from ..text.words import WordTokenizer
 from .trace import Trace, record
 
 NUM_EXPECTED = 6
 BIT = math.log(2)
+UNKNOWN_MARK = "⟨unk⟩"
 START, END = "⟨start⟩", "⟨end⟩"
 
 
@@ -88,7 +90,7 @@ def read_text(model: Any, tokenizer: Tokenizer, text: str, *, most_tokens: int) 
         ids = ids[:room]
     row = torch.from_numpy(np.concatenate([[tokenizer.boundary], ids, [tokenizer.boundary]])).unsqueeze(0)
     batch = Batch({"tokens": Tokens(row[:, :-1])}, {"tokens": Tokens(row[:, 1:])}).to(device_of(model))
-    pieces = [START, *pieces_of(tokenizer, ids.tolist())]
+    pieces = [START, *pieces_in(tokenizer, ids.tolist(), text)]
     return _read(model, tokenizer, batch, pieces, row[0, :-1].tolist(), notes)
 
 
@@ -107,9 +109,9 @@ def read_pair(model: Any, vocab: Vocab, source: str, target: str, *, most_tokens
         given, wanted = np.append(given[: room - 1], reader.boundary), wanted[: room - 1]
     framed = np.concatenate([[writer.boundary], wanted, [writer.boundary]])
     batch = PairStore(Rows.of([given]), Rows.of([framed]), []).batch(np.arange(1)).to(device_of(model))
-    pieces = [START, *pieces_of(writer, wanted.tolist()), END]
+    pieces = [START, *pieces_in(writer, wanted.tolist(), target), END]
     reading = _read(model, writer, batch, pieces, framed.tolist(), notes)
-    return replace(reading, source=[*pieces_of(reader, given[:-1].tolist()), END])
+    return replace(reading, source=[*pieces_in(reader, given[:-1].tolist(), source.strip()), END])
 
 
 def pieces_of(tokenizer: Tokenizer, ids: Sequence[int]) -> list[str]:
@@ -118,6 +120,17 @@ def pieces_of(tokenizer: Tokenizer, ids: Sequence[int]) -> list[str]:
     if tokenizer.kind != "word":
         return pieces
     return [piece if piece.endswith("\n") else f"{piece} " for piece in pieces]
+
+
+def pieces_in(tokenizer: Tokenizer, ids: Sequence[int], text: str) -> list[str]:
+    """The same where the text is at hand: words that are not in the vocabulary as they were written, with a mark."""
+    pieces = pieces_of(tokenizer, ids)
+    if not isinstance(tokenizer, WordTokenizer):
+        return pieces
+    return [
+        f"{word}{UNKNOWN_MARK} " if token == tokenizer.unknown else piece
+        for piece, token, word in zip(pieces, ids, tokenizer.split(text), strict=False)  # the end may be cut off
+    ]
 
 
 def prompt_of(batch: Batch) -> Batch:

@@ -75,9 +75,12 @@ class WordTokenizer:
 
     def _encode_plainly(self, text: str) -> np.ndarray:
         """What the index does too, for texts that are short, have rare kinds of white space, or are prose."""
-        id_of = self._id_of
-        words = self._pattern.findall(text)
+        id_of, words = self._id_of, self._pattern.findall(text)
         return np.fromiter((id_of.get(word, UNKNOWN) for word in words), dtype=np.int64, count=len(words))
+
+    def split(self, text: str) -> list[str]:
+        """The words as they were written, one for each token."""
+        return self._pattern.findall(text)
 
     def decode(self, ids: Sequence[int] | np.ndarray) -> str:
         lines: list[str] = []
