@@ -277,8 +277,10 @@ def test_standard_input_is_read_once_for_two_runs(
 
 def test_a_notebook_shows_the_page_and_python_saves_it(runs: dict[str, TrainedRun], tmp_path: Path) -> None:
     found, other = (runs[name].inspect("The books") for name in ("gpt", "ngram"))
-    found.save(tmp_path / "page.html", beside=other)
-    assert (tmp_path / "page.html").read_text(encoding="utf-8").count('class="column"') == 2 * 8
+    found.save(tmp_path / "new" / "page.html", beside=other)
+    with pytest.raises(DataError, match="cannot be written"):
+        found.save(tmp_path)
+    assert (tmp_path / "new" / "page.html").read_text(encoding="utf-8").count('class="column"') == 2 * 8
     framed = found._repr_html_()
     assert framed.count("<") == 2  # all else is inside the attribute
     assert found.to_dict()["flow"]

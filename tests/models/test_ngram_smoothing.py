@@ -19,6 +19,7 @@ from seqwise.data.batch import Batch, Tokens, next_token_batch, prompt_batch
 from seqwise.data.source import open_text
 from seqwise.data.store import build_store
 from seqwise.errors import CheckpointError, ConfigError
+from seqwise.layers.gram_trie import FEW
 from seqwise.models import ngram
 from seqwise.models.contract import Interface
 from seqwise.models.ngram import (
@@ -193,8 +194,8 @@ def test_many_continuations_are_found_by_the_index_and_few_one_by_one(smoothing:
     V, text = 40, random_text(600, vocab_size=40, seed=1)
     model = fit(text, V, order=3, smoothing=smoothing)
     num_next = np.concatenate([np.diff(level.first) for level in model.levels[:-1]])
-    assert (num_next > ngram.FEW).any()
-    assert ((num_next > 0) & (num_next <= ngram.FEW)).any()
+    assert (num_next > FEW).any()
+    assert ((num_next > 0) & (num_next <= FEW)).any()
     probe = random_text(200, vocab_size=40, seed=2)
     log_probs, _ = model.score(next_token_batch(torch.tensor(probe[None])))
     one_by_one = [distribution(model, tuple(probe[max(0, i - 2) : i]))[probe[i]] for i in range(1, len(probe))]

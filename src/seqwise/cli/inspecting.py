@@ -8,9 +8,8 @@ from pathlib import Path
 from ..api import TrainedRun
 from ..config import to_json
 from ..errors import ConfigError, DataError
-from ..inspection.as_json import inspection_as_json
 from ..inspection.inspect import UNSEEN, Inspection, InspectOptions, inspect_run
-from ..inspection.page import write_inspection
+from ..inspection.page import save_inspection
 from . import note, say
 
 
@@ -38,15 +37,9 @@ def inspect_runs(
             for line in one.reading.notes:
                 note(f"note: {line}")
     if as_json:
-        say(to_json([inspection_as_json(one) for one in found]))
+        say(to_json([one.to_dict() for one in found]))
         return
-    page = write_inspection(found)
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise DataError(f"{out} cannot be written: {error.strerror or error}.") from None
-    say(f"{out}: {len(page.encode()) / 1e6:.1f} MB, open it in a browser")
+    say(f"{out}: {save_inspection(found, out) / 1e6:.1f} MB, open it in a browser")
 
 
 def _unseen(run: TrainedRun) -> str | None:

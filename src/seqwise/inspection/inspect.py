@@ -179,9 +179,9 @@ class Inspection:
 
     def save(self, path: str | Path, beside: Inspection | None = None) -> None:
         """Write the page, with another inspection beside this one."""
-        from .page import write_inspection
+        from .page import save_inspection
 
-        Path(path).write_text(write_inspection([self, *([beside] if beside else [])]), encoding="utf-8")
+        save_inspection([self, *([beside] if beside else [])], Path(path))
 
     def _repr_html_(self) -> str:
         """For notebooks: the page in a frame of its own."""
@@ -200,7 +200,7 @@ def inspect_run(
     return _Inspector(run, text, target, options or InspectOptions()).inspect()
 
 
-def _over_text(site: str, what: str, values: np.ndarray) -> OverText:
+def _placed(site: str, what: str, values: np.ndarray) -> OverText:
     """Values (T, U) as they were noted, each put to the token it belongs to."""
     if what == USED:  # is of the token that is predicted: the next
         values = np.concatenate([np.zeros((1, 1)), values[:-1]])
@@ -283,7 +283,7 @@ class _Inspector:
         trace, found = self.reading.trace, self.found
         for what in OVER_TEXT:
             for site, values in trace.all(what):
-                found.over_text.append(_over_text(site, what, values[0].detach().double().cpu().numpy()))
+                found.over_text.append(_placed(site, what, values[0].detach().double().cpu().numpy()))
         if not found.over_text:
             return self._absent("inside", f"{found.family} notes nothing that changes from token to token.")
         if not self.is_text:

@@ -12,11 +12,13 @@ from base64 import b64encode
 from collections.abc import Callable, Sequence
 from html import escape
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .. import __version__
+from ..errors import DataError
 from ..pages.charts import Axis, Dot, Look, Series, legend, line_chart, scatter_chart
 from ..pages.elements import Section, document, embedded_json, fact_list, shown, titled_table
 from ..pages.quantities import count, number, per_cent
@@ -99,6 +101,17 @@ def write_inspection(found: Sequence[Inspection]) -> str:
         style=_own("inspect.css"),
         script=_own("inspect.js"),
     )
+
+
+def save_inspection(found: Sequence[Inspection], path: Path) -> int:
+    """The page as a file; how many bytes it has."""
+    page = write_inspection(found).encode()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(page)
+    except OSError as error:
+        raise DataError(f"{path} cannot be written: {error.strerror or error}.") from None
+    return len(page)
 
 
 def _own(name: str) -> str:

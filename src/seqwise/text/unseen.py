@@ -15,7 +15,7 @@ def unseen_in(tokenizer: Tokenizer, text: str) -> Iterator[str]:
         yield f"{count:,} words are not in the vocabulary and are read as <unk>"
     if tokenizer.kind != "char":
         return
-    unseen = sorted({char for char in text if len(tokenizer.encode(char)) > 1})
+    unseen = sorted(char for char in set(text) if len(tokenizer.encode(char)) > 1)
     if unseen:
         named = " ".join(map(_named, unseen[:MOST_CHARACTERS])) + (" …" if len(unseen) > MOST_CHARACTERS else "")
         yield f"the model has never seen {named}: they are spelled in bytes, expect little of them"

@@ -75,7 +75,7 @@ class WordTokenizer:
 
     def _encode_plainly(self, text: str) -> np.ndarray:
         """What the index does too, for texts that are short, have rare kinds of white space, or are prose."""
-        id_of, words = self._id_of, self._pattern.findall(text)
+        id_of, words = self._id_of, self.split(text)
         return np.fromiter((id_of.get(word, UNKNOWN) for word in words), dtype=np.int64, count=len(words))
 
     def split(self, text: str) -> list[str]:
