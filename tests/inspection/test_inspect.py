@@ -447,6 +447,18 @@ def test_heads_and_layers_switch_and_colour_the_text(show: Any, runs: dict[str, 
     assert all(not colour for colour in seen["0", "0"][8:])  # the future is closed
 
 
+def test_an_alignment_is_told_of_the_token_that_is_written(show: Any, runs: dict[str, TrainedRun]) -> None:
+    found = inspect_run(runs["general"], "March 5, 2024", target="5 mars")
+    page = show(found)
+    page.click("nav a[href='#attention']")
+    (each,) = found.attention
+    for place in (0, 3):
+        page.hover(f"#attention [data-part=tokens] span:nth-child({place + 1})")
+        looked_at = found.reading.source[int(each.weights[0, place].argmax())].replace(" ", "␣")
+        told = page.inner_text("#attention output")
+        assert told.startswith(f"{found.reading.pieces[place + 1]} looks at {looked_at} ")
+
+
 def test_a_unit_is_chosen_from_the_table(show: Any, runs: dict[str, TrainedRun]) -> None:
     found = inspect_run(runs["lstm"], "The writer (of) is")
     page = show(found)
