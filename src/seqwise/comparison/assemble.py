@@ -15,14 +15,15 @@ from .. import __version__
 from ..config import to_json
 from ..evaluation.segments import Metric, Segments, joined
 from ..tasks import task_of
+from .baselines import Baseline
 from .folder import Folder
 from .page import write_page
-from .plan import Settings, Trial
+from .plan import Settings, Trial, entrants, entry_name
 from .results import Comparison, Entry, Figure, Match, Point
 from .table import write_markdown
-from .verdict import find_gaps, mark_front, mark_limits, rank, recommend
+from .verdict import find_gaps, mark_candidate, mark_front, mark_limits, rank, recommend
 
-MOST_SENTENCES = 3
+MAX_SENTENCES = 4
 LATE = "ended before its last step: the machine was slower than when its steps were timed"
 
 
@@ -32,17 +33,20 @@ def assemble(folder: Folder, running: Collection[str] = ()) -> Comparison:
     prepared = folder.read_if_there("prepared.json") or {"data": {"name": ", ".join(settings.source)}, "scored": "test"}
     segments: dict[str, Segments] = {}
     entries: list[Entry] = []
-    metric = _metric(folder, trials)
+    metric, plan = _metric(folder, trials), folder.read_if_there("plan.json") or {}
+    validated, baselines = _validated(folder, trials), _baselines(folder)
+    enough = plan.get("minutes_for_all", settings.minutes)
     for name in dict.fromkeys(trial.entry for trial in trials):
         seeds = [trial for trial in trials if trial.entry == name]
         entry, found = _entry(folder, seeds, prepared.get("tokenizers", {}), running, metric)
+        entry = mark_candidate(entry, validated.get(name), baselines.get(seeds[0].tokenizer), metric, settings.minutes)
         entries.append(mark_limits(entry, settings.limits))
         if found is not None:
             segments[name] = found
-    entries = mark_front(entries, metric)
+    entries = mark_front([*entries, *_left_out(settings, plan)], metric)
     winner, sentences = None, list[str]()
     if segments or is_complete:
-        winner, sentences = recommend(entries, segments, metric, settings.source, _validated(folder, trials))
+        winner, sentences = recommend(entries, segments, metric, settings.source, validated, enough)
     ladder, final = (rank([e for e in entries if e.stage == stage], metric) for stage in ("ladder", "final"))
     held_out = prepared.get("held_out_match")
     return Comparison(
@@ -53,7 +57,7 @@ def assemble(folder: Folder, running: Collection[str] = ()) -> Comparison:
         minutes=settings.minutes,
         seeds=settings.seeds,
         workers=settings.workers,
-        threads=settings.threads,
+        threads=plan.get("threads", settings.threads),
         command=repeat_command(settings, folder.path),
         seconds=_seconds(folder, trials),
         machine=prepared.get("machine", {}),
@@ -61,8 +65,9 @@ def assemble(folder: Folder, running: Collection[str] = ()) -> Comparison:
         ladder=ladder,
         final=final,
         gaps=find_gaps(ladder, segments),
+        baseline=_shown_baseline(baselines, metric),
         winner=winner,
-        recommendation=[*sentences, *_why_finals(folder, is_complete)][:MOST_SENTENCES],
+        recommendation=[*sentences, *_why_finals(folder, is_complete)][:MAX_SENTENCES],
         passage=prepared.get("passage", ""),
         passage_values=[value if math.isfinite(value) else None for value in prepared.get("passage_values", [])],
         held_out_match=Match(**held_out) if held_out else None,
@@ -136,6 +141,7 @@ def _entry(
         training_seconds=sum(found["seconds"] for found in trained.values()),
         training_tokens_per_second=best["tokens_per_second"],
         peak_bytes=max(found.get("peak_bytes", 0) for found in trained.values()),
+        updates=best.get("updates"),
         curve=[Point(**point) for point in best["curve"] if math.isfinite(point["value"])],
     )
     scored = {name: found for name in order if (found := folder.found(name, "scored"))}
@@ -144,6 +150,8 @@ def _entry(
     segments = {name: Segments.from_dict(found["segments"]) for name, found in scored.items()}
     together = joined(list(segments.values()))
     shown: dict[str, Any] = next(iter(scored.values()))
+    if shown.get("not_measured"):
+        made.notes.append(f"no time was left to measure: {', '.join(shown['not_measured'])}")
     match = shown.get("memorised")
     made = replace(
         made,
@@ -161,6 +169,31 @@ def _entry(
         forecast=[(middle, low, high) for middle, low, high in shown.get("forecast", [])],
     )
     return made, together
+
+
+def _left_out(settings: Settings, plan: dict[str, Any]) -> list[Entry]:
+    """Those for which a share of the time was too short, as entries."""
+    reasons = plan.get("left_out", {})
+    return [
+        Entry(name, entrants(settings.task)[model].family, "", "ladder", 0.0, "left out", reasons[name])
+        for model in settings.models
+        for tokenizer in settings.tokenizers
+        if (name := entry_name(settings, model, tokenizer, "ladder")) in reasons
+    ]
+
+
+def _baselines(folder: Folder) -> dict[str, Baseline]:
+    """By tokenizer."""
+    found = folder.read_if_there("baseline.json") or {}
+    return {name: Baseline(one["name"], Segments.from_dict(one["segments"])) for name, one in found.items()}
+
+
+def _shown_baseline(baselines: dict[str, Baseline], metric: Metric) -> dict[str, Any]:
+    """The best of them."""
+    if not baselines:
+        return {}
+    best = min(baselines.values(), key=lambda baseline: baseline.segments.value)
+    return {"name": best.name, "value": metric.shown(best.segments.value)}
 
 
 def _validated(folder: Folder, trials: list[Trial]) -> dict[str, Segments]:
@@ -186,9 +219,11 @@ def _seconds(folder: Folder, trials: list[Trial]) -> dict[str, float]:
     prepared = folder.read_if_there("prepared.json") or {}
     trained = [found for trial in trials if (found := folder.found(trial.name, "trained"))]
     scored = [found for trial in trials if (found := folder.found(trial.name, "scored"))]
-    workers = folder.settings.workers
+    settings, workers = folder.settings, folder.settings.workers
+    entries = [(model, tokenizer) for model in settings.models for tokenizer in settings.tokenizers]
     spent = {
         "preparing": prepared.get("seconds", 0.0),
+        "timing": sum(folder.timing(entry_name(settings, *entry, "ladder")).took for entry in entries) / workers,
         "training": sum(found["seconds"] for found in trained) / workers,
         "scoring": sum(found["scoring_seconds"] for found in scored) / workers,
         "measuring": sum(found["measuring_seconds"] for found in scored) / workers,

@@ -1,18 +1,21 @@
-"""Runs a comparison: prepare, the ladder, the finals, the scoring; after each trial the results are written anew."""
+"""Runs a comparison: prepare, timing, the ladder, the finals, the scoring; after each trial the results are written
+anew."""
 
 from __future__ import annotations
 
 import json
 import math
-import os
 import shutil
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from ..errors import ConfigError, DataError, SeqwiseError, did_you_mean
+from ..errors import CheckpointError, ConfigError, DataError, SeqwiseError, did_you_mean
 from ..evaluation.segments import Metric, Segments
+from ..machine import available_cores, wanted_threads
+from ..models import MODELS
+from ..pages.quantities import duration
 from ..tasks import task_named, task_of
 from ..text import TOKENIZERS
 from ..training.given import absolute
@@ -20,14 +23,19 @@ from .assemble import write_results
 from .folder import Folder
 from .nursery import STOPPED, Ended, Job, Nursery, check_can_fork
 from .plan import (
+    SCORING_SHARE,
     Limits,
     Settings,
     Standing,
     Trial,
+    amount_to_score,
+    amount_to_validate,
     choose_models,
     choose_seeds,
     finals,
     ladder,
+    minutes_for_all,
+    second_round,
     seconds_left,
 )
 from .results import Comparison, Stage
@@ -82,9 +90,9 @@ def choose_settings(
         is_open = isinstance(least, float)  # must be above, not at it
         if value is not None and not (math.isfinite(value) and (value > least if is_open else value >= least)):
             raise ConfigError(f"{name} {value:g} should be {'above' if is_open else 'at least'} {least:g}.")
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = available_cores()
     if workers > cores:
-        raise ConfigError(f"--workers {workers} is more than this machine's {cores} cores; ask for fewer.")
+        raise ConfigError(f"--workers {workers} is more than the {cores} cores that may be used here; ask for fewer.")
     sources = [absolute(s) for s in ([source] if isinstance(source, str | Path) else source)]
     chosen_task = task_named(task or task_of(sources)).name
     if tokenizers and chosen_task != "text":
@@ -105,7 +113,7 @@ def choose_settings(
         seeds=seeds or choose_seeds(minutes),
         seed=seed,
         workers=workers,
-        threads=max(1, cores // workers),
+        threads=min(wanted_threads() or cores, max(1, cores // workers)),
         limits=Limits(max_parameters, max_latency_ms, max_megabytes),
     )
 
@@ -134,11 +142,11 @@ def run_comparison(
         runner = _Runner(folder, chosen, nursery, watch or _Silent(), wants_stop)
         try:
             runner.prepare()
+            return runner.run()
         except SeqwiseError:
-            if settings is not None:  # it was made just now, and there is nothing in it
+            if settings is not None and not (path / "runs").exists():  # it was made just now, and nothing was trained
                 shutil.rmtree(path)
             raise
-        return runner.run()
 
 
 class _Runner:
@@ -153,17 +161,74 @@ class _Runner:
         self.clock_before = folder.clock
 
     def run(self) -> Comparison:
-        if not self.is_stopped and not self.folder.trials:
-            self.folder.save_plan(ladder(self.settings, self._clock()), "")
+        if not self.is_stopped and "valid_amount" not in (self.folder.read_if_there("plan.json") or {}):
+            self._plan_ladder()
         self._train("ladder")
-        if not self.is_stopped and not self.folder.read("plan.json")["why"]:
+        while not self.is_stopped and not self.folder.read("plan.json")["why"]:
+            if self.folder.read("plan.json")["left_out"]:
+                self._plan_second_round()
+                self._train("ladder")
             self._plan_finals()
         self._train("final")
         if not self.is_stopped:
             trained = [trial for trial in self.folder.trials if self.folder.found(trial.name, "trained")]
+            self._plan_scoring(trained)
             self._work("scoring", "score", trained, done="scored")
         self.watch.tell("writing the report")
         return self._write(is_complete=not self.is_stopped)
+
+    def _plan_ladder(self) -> None:
+        """Time an update and a scoring of everyone, then decide who is trained, for how long, and what ranks them."""
+        if any(self.folder.found(trial.name, "trained") for trial in self.folder.trials):
+            raise CheckpointError(
+                f"{self.folder.path} was begun by an older seqwise, which planned otherwise. Begin the comparison "
+                "anew, with another --out."
+            )
+        if not self.folder.trials:
+            self.folder.save_plan(ladder(self.settings, self._clock()).trials)
+        timed = [trial for trial in self.folder.trials if trial.name == trial.entry]  # one seed tells for all
+        networks = [trial for trial in timed if MODELS[trial.family].learns_by == "gradients"]
+        threads = self.settings.threads
+        if threads > 1 and networks:  # does other work on this machine make them wait for each other?
+            self._work("timing", "time", networks[:1], done="timed")
+            threads = min(threads, self.folder.timing(networks[0].entry).threads or threads)
+            if threads < self.settings.threads:
+                self.watch.tell("other work on this machine makes several threads slower than one: each trial has one")
+        self.folder.save_plan(self.folder.trials, threads=threads)
+        self._work("timing", "time", timed, done="timed")
+        if self.is_stopped:
+            return
+        timings = {trial.entry: self.folder.timing(trial.entry) for trial in timed}
+        made = ladder(self.settings, self._clock(), timings)
+        amount = amount_to_validate(made.trials, timings)
+        self.nursery.start(Job("baseline", str(amount)))
+        (ended,) = self._wait()
+        if ended.code and not self.is_stopped:
+            raise DataError(ended.reason)
+        enough = minutes_for_all(self.settings, timings, self._clock())
+        self.folder.save_plan(made.trials, left_out=made.left_out, valid_amount=amount, minutes_for_all=enough)
+
+    def _plan_second_round(self) -> None:
+        """Who was left out is trained where the others needed less than was thought."""
+        plan = self.folder.read("plan.json")
+        timings = {name: self.folder.timing(name) for name in plan["left_out"]}
+        made = second_round(self.settings, self._clock(), timings, plan["left_out"])
+        self.folder.save_plan([*self.folder.trials, *made.trials], left_out=made.left_out)
+        for name, reason in made.left_out.items():
+            self.watch.tell(f"{name} is left out: {reason}")
+
+    def _plan_scoring(self, trained: Sequence[Trial]) -> None:
+        """As much is scored and measured as the time that is left allows, by what validation took each of them."""
+        waiting = [trial for trial in trained if not self.folder.found(trial.name, "scored")]
+        plan = self.folder.read("plan.json")
+        if not waiting or ("scored_amount" in plan and len(waiting) < len(trained)):
+            return  # who was scored before was scored on so much
+        found = [self.folder.found(trial.name, "trained") or {} for trial in waiting]
+        starts = sum(self.folder.timing(trial.entry).start for trial in waiting) / self.settings.workers
+        left = max(0.0, 60 * self.settings.minutes - self._clock() - starts)
+        amount = amount_to_score(left, [one["scoring_seconds_per_unit"] for one in found], self.settings.workers)
+        measuring = (1 - SCORING_SHARE) * left * self.settings.workers / len(waiting)
+        self.folder.save_plan(self.folder.trials, plan["why"], scored_amount=amount, measuring_seconds=measuring)
 
     def _train(self, stage: Stage) -> None:
         trials = [trial for trial in self.folder.trials if trial.stage == stage]
@@ -258,6 +323,8 @@ class _Runner:
 
 
 def _told(found: dict[str, Any]) -> str:
+    if "update" in found:
+        return f"an update takes {duration(found['update'])}" if found["update"] else "timed"
     metric = Metric(**found["metric"])
     if "valid" in found:
         return f"{metric.shown(found['valid']):.4f} on validation after {found['seconds']:.0f} s"

@@ -3,10 +3,11 @@
 runs/NAME-compare/
   settings.json          what was asked for
   prepared.json          what was found in the data; vocab/TOKENIZER/ beside it
-  plan.json              the trials so far, and the sentence that says why those
+  plan.json              the trials so far, the sentence that says why those, and how much is scored
+  baseline.json          what one gets without learning
   clock.json             how long it has been at work, and whether it is done
   runs/TRIAL/            run folders, ready for generate, evaluate, --resume
-  found/TRIAL.*.json     what training and scoring found
+  found/TRIAL.*.json     what timing, training and scoring found
   logs/                  what a trial's process printed
   compare.json           all of it, and compare.md, report.html: written anew after each trial
 """
@@ -21,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import CheckpointError, ConfigError
-from .plan import Settings, Trial
+from .plan import UNTIMED, Settings, Timing, Trial
 
 
 class Folder:
@@ -66,8 +67,15 @@ class Folder:
     def trial(self, name: str) -> Trial:
         return next(trial for trial in self.trials if trial.name == name)
 
-    def save_plan(self, trials: Sequence[Trial], why: str) -> None:
-        self.write("plan.json", {"trials": [asdict(trial) for trial in trials], "why": why})
+    def save_plan(self, trials: Sequence[Trial], why: str = "", **decided: Any) -> None:
+        """What was decided before stays: threads, valid_amount, left_out; scored_amount, measuring_seconds."""
+        before = self.read_if_there("plan.json") or {}
+        self.write("plan.json", {**before, "trials": [asdict(trial) for trial in trials], "why": why, **decided})
+
+    def timing(self, entry: str) -> Timing:
+        """Of an entry, or of what a finalist was in the ladder; the trial of its first seed has the same name."""
+        found = self.found(entry.removesuffix("-final"), "timed")
+        return UNTIMED if found is None else Timing(**found)
 
     def run(self, trial: str) -> Path:
         return self.path / "runs" / trial
@@ -76,7 +84,7 @@ class Folder:
         return self.path / "vocab" / tokenizer
 
     def found(self, trial: str, what: str) -> dict[str, Any] | None:
-        """What a job wrote: `trained`, `scored` or `failed`."""
+        """What a job wrote: `timed`, `trained`, `scored` or `failed`."""
         return self.read_if_there(f"found/{trial}.{what}.json")
 
     def save_found(self, trial: str, what: str, found: dict[str, Any]) -> None:

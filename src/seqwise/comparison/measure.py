@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -25,9 +25,11 @@ from ..evaluation.likelihood import nats_by_position, token_nats
 from ..evaluation.translations import TranslationScore
 from ..models.contract import evaluating
 from ..run import Run
+from ..settings import DataConfig
 from ..tasks import Task
 from ..tasks.pairs import PairsTask
 from ..text import Tokenizer
+from .baselines import Baseline, most_frequent_answer, most_frequent_target, naive_forecast, token_frequencies
 from .memorised import longest_match
 
 SAMPLES, SAMPLE_CHARACTERS = 3, 400
@@ -36,6 +38,8 @@ SHOWN_PAIRS = 5
 MANY = 16  # texts written at once, to see how fast it can go
 TIMED_TOKENS = 64
 LONGEST_CONTEXT = 512
+MIN_WINDOWS, MAX_WINDOWS = 8, 256  # read to see what a long context is worth
+MATCHING_SECONDS = 1e-7  # to look for the samples in the training part, per character of it, about
 PASSAGE_CHARACTERS = 1500
 PASSAGE_STEPS = 96
 TIMED_STEPS = 40
@@ -56,10 +60,54 @@ class Subject(Protocol):
         """What every model is scored on, and whether that is the whole part."""
         ...
 
-    def score_options(self, model: Any) -> dict[str, Any]: ...
-    def measure(self, run: Run, model: Any, data: Any, store: Any, passage: str, score: Any) -> dict[str, Any]:
-        """Fields of an Entry."""
+    def amount(self, store: Any) -> int:
+        """How much a store holds, in the unit of `most`: characters, steps or examples."""
         ...
+
+    def baseline(self, task: Task, data: Any, store: Any, vocab: Vocab, config: DataConfig) -> Baseline:
+        """What one gets on a store without learning."""
+        ...
+
+    def score_options(self, model: Any) -> dict[str, Any]: ...
+    def as_if_trained(self, config: DataConfig) -> DataConfig:
+        """With which a model that has learned nothing takes about as long to score as it will later."""
+        ...
+
+    def measure(
+        self, run: Run, model: Any, data: Any, store: Any, passage: str, score: Any, timer: Timer
+    ) -> dict[str, Any]:
+        """Fields of an Entry, as many as there is time for."""
+        ...
+
+
+class Timer:
+    """Seconds that may be spent, and what was left out when they were gone."""
+
+    def __init__(self, seconds: float, per_unit: float = 0.0):
+        self.ends = time.perf_counter() + seconds
+        self.per_unit = per_unit
+        """Seconds of scoring one unit of a part, as it was just measured."""
+        self.left_out: list[str] = []
+
+    @property
+    def left(self) -> float:
+        return max(0.0, self.ends - time.perf_counter())
+
+    def has_time_for(self, what: str, seconds: float = 0.0) -> bool:
+        """Whether it would fit; what does not is remembered."""
+        fits = self.left > seconds
+        if not fits:
+            self.left_out.append(what)
+        return fits
+
+    def best_of_two(self, work: Callable[[], Any]) -> float:
+        """Seconds; the first time prepares what later ones find, and is all there is where time is short."""
+        times: list[float] = []
+        while not times or (len(times) < 2 and 2 * times[0] < self.left):
+            began = time.perf_counter()
+            work()
+            times.append(time.perf_counter() - began)
+        return max(1e-9, min(times))
 
 
 class TextSubject:
@@ -79,27 +127,42 @@ class TextSubject:
         text = beginning_of(data, part, most)
         return TokenStore(np.concatenate([[vocab.tokenizer.boundary], vocab.tokenizer.encode(text)]), len(text)), False
 
+    def amount(self, store: TokenStore) -> int:
+        return store.num_chars
+
+    def baseline(self, task: Task, data: TextData, store: TokenStore, vocab: Vocab, config: DataConfig) -> Baseline:
+        return token_frequencies(task, task.store(data, "train", vocab), store, vocab, config)
+
     def score_options(self, model: Any) -> dict[str, Any]:
         """Who cannot carry a state sees at least half of its window before each token, as when it writes."""
         return {} if model.context is None else {"view": "sliding"}
 
+    def as_if_trained(self, config: DataConfig) -> DataConfig:
+        return config
+
     def measure(
-        self, run: Run, model: Any, data: TextData, store: TokenStore, passage: str, score: Any
+        self, run: Run, model: Any, data: TextData, store: TokenStore, passage: str, score: Any, timer: Timer
     ) -> dict[str, Any]:
         tokenizer = run.tokenizer
         per_token = store.num_chars / max(1, store.num_tokens)  # characters
-        samples = sample_texts(model, tokenizer, max(1, round(SAMPLE_CHARACTERS / per_token)))
         prompt, timed = [[tokenizer.boundary]], DecodingConfig(max_tokens=TIMED_TOKENS)
-        one = _best_of_two(lambda: generate(model, prompt, timed))
-        many = _best_of_two(lambda: generate(model, prompt * MANY, timed))
-        return {
-            "samples": samples,
-            "memorised": asdict(longest_match(samples, data.parts["train"].blocks())),
-            "ms_per_token": 1000 * one / TIMED_TOKENS,
-            "generation_tokens_per_second": MANY * TIMED_TOKENS / many,
-            "by_position": by_position(model, store, per_token),
-            "surprise": surprise(model, tokenizer, passage),
-        }
+        one = timer.best_of_two(lambda: generate(model, prompt, timed)) / TIMED_TOKENS
+        found: dict[str, Any] = {"ms_per_token": 1000 * one}
+        wanted = max(1, round(SAMPLE_CHARACTERS / per_token))
+        if timer.has_time_for("samples", wanted * one):
+            found["samples"] = samples = sample_texts(model, tokenizer, wanted)
+            if timer.has_time_for("what was memorised", MATCHING_SECONDS * data.characters["train"]):
+                found["memorised"] = asdict(longest_match(samples, data.parts["train"].blocks()))
+        if timer.has_time_for("surprise", len(passage) * timer.per_unit):
+            found["surprise"] = surprise(model, tokenizer, passage)
+        if timer.has_time_for("tokens/s", 2 * TIMED_TOKENS * one):
+            many = timer.best_of_two(lambda: generate(model, prompt * MANY, timed))
+            found["generation_tokens_per_second"] = MANY * TIMED_TOKENS / many
+        per_window = LONGEST_CONTEXT * per_token * timer.per_unit
+        if timer.has_time_for("score by position", MIN_WINDOWS * per_window):
+            windows = int(min(MAX_WINDOWS, timer.left / max(1e-12, per_window)))
+            found["by_position"] = by_position(model, store, per_token, windows)
+        return found
 
 
 class NumberSubject:
@@ -111,13 +174,25 @@ class NumberSubject:
         return {"passage_values": data.values[start : start + PASSAGE_STEPS, 0].tolist()}
 
     def beginning(self, task: Task, data: NumberData, part: str, vocab: Vocab, most: int) -> tuple[Any, bool]:
-        return task.store(data, part, vocab), True
+        return _beginning(task, task.store(data, part, vocab), most)
+
+    def amount(self, store: NumberStore) -> int:
+        return len(store) + 1 - store.first
+
+    def baseline(self, task: Task, data: NumberData, store: NumberStore, vocab: Vocab, config: DataConfig) -> Baseline:
+        assert vocab.scaling is not None
+        train = task.store(data, "train", vocab)
+        season = task.facts(data, train, vocab, None).season
+        return naive_forecast(train, store, vocab.scaling, season)
 
     def score_options(self, model: Any) -> dict[str, Any]:
         return {}
 
+    def as_if_trained(self, config: DataConfig) -> DataConfig:
+        return config
+
     def measure(
-        self, run: Run, model: Any, data: NumberData, store: NumberStore, passage: str, score: Any
+        self, run: Run, model: Any, data: NumberData, store: NumberStore, passage: str, score: Any, timer: Timer
     ) -> dict[str, Any]:
         scaling = run.vocab.scaling
         assert scaling is not None
@@ -132,7 +207,7 @@ class NumberSubject:
                 _, state = model.step(row, state)
 
         with torch.inference_mode(), evaluating(model):
-            seconds = _best_of_two(take_steps)
+            seconds = timer.best_of_two(take_steps)
         return {
             "forecast": list(zip(middle.tolist(), low.tolist(), high.tolist(), strict=True)),
             "ms_per_token": 1000 * seconds / TIMED_STEPS,
@@ -147,13 +222,24 @@ class LabelSubject:
         return {}
 
     def beginning(self, task: Task, data: ExampleData, part: str, vocab: Vocab, most: int) -> tuple[Any, bool]:
-        return task.store(data, part, vocab), True
+        return _beginning(task, task.store(data, part, vocab), most)
+
+    def amount(self, store: ExampleStore) -> int:
+        return len(store)
+
+    def baseline(
+        self, task: Task, data: ExampleData, store: ExampleStore, vocab: Vocab, config: DataConfig
+    ) -> Baseline:
+        return most_frequent_answer(task.store(data, "train", vocab), store)
 
     def score_options(self, model: Any) -> dict[str, Any]:
         return {}
 
+    def as_if_trained(self, config: DataConfig) -> DataConfig:
+        return config
+
     def measure(
-        self, run: Run, model: Any, data: ExampleData, store: ExampleStore, passage: str, score: Any
+        self, run: Run, model: Any, data: ExampleData, store: ExampleStore, passage: str, score: Any, timer: Timer
     ) -> dict[str, Any]:
         batch = store.batch(slice(0, 1))
 
@@ -162,7 +248,7 @@ class LabelSubject:
                 model.predict(batch)
 
         with torch.inference_mode(), evaluating(model):
-            return {"ms_per_token": 1000 * _best_of_two(answer) / TIMED_STEPS}
+            return {"ms_per_token": 1000 * timer.best_of_two(answer) / TIMED_STEPS}
 
 
 class PairSubject:
@@ -179,19 +265,38 @@ class PairSubject:
         num = max(1, int(np.searchsorted(characters, most, side="right")))
         return (store, True) if num >= store.num_pairs else (store.pairs(num), False)
 
+    def amount(self, store: PairStore) -> int:
+        return store.num_chars
+
+    def baseline(self, task: Task, data: PairData, store: PairStore, vocab: Vocab, config: DataConfig) -> Baseline:
+        return most_frequent_target([target for _, target in data.parts["train"]], store)
+
     def score_options(self, model: Any) -> dict[str, Any]:
         return {}
 
+    def as_if_trained(self, config: DataConfig) -> DataConfig:
+        """Who has learned nothing goes on to the limit of length, where who has learned ends long before."""
+        return replace(config, length_ratio=1.0)
+
     def measure(
-        self, run: Run, model: Any, data: PairData, store: PairStore, passage: str, score: TranslationScore
+        self,
+        run: Run,
+        model: Any,
+        data: PairData,
+        store: PairStore,
+        passage: str,
+        score: TranslationScore,
+        timer: Timer,
     ) -> dict[str, Any]:
         answer_lines = PairsTask().answer_lines
         sources = [source for source, _ in store.texts]
+        found: dict[str, Any] = {
+            "by_position": [(low, score.metric.shown(part.value)) for low, _, part in score.parts_by_length()]
+        }
         spread = np.linspace(0, len(sources) - 1, min(len(sources), SHOWN_PAIRS)).astype(int).tolist()
-        shown = answer_lines(model, [sources[place] for place in spread], run.vocab, run.config.data)
-        samples = [
-            f"{answer.source}\n= {answer.text}" + ("" if answer.text == wanted else f"\n({wanted})")
-            for answer, wanted in zip(shown, (store.texts[place][1] for place in spread), strict=True)
+        shown = [(sources[place], score.hypotheses[place], score.references[place]) for place in spread]
+        found["samples"] = [
+            f"{source}\n= {answer}" + ("" if answer == wanted else f"\n({wanted})") for source, answer, wanted in shown
         ]
 
         def seconds_per_token(lines: list[str]) -> float:
@@ -203,16 +308,13 @@ class PairSubject:
                 found = answer_lines(model, lines, run.vocab, run.config.data)
                 tokens = sum(len(answer.hypotheses[0].tokens) for answer in found)
 
-            return _best_of_two(answer) / max(1, tokens)
+            return timer.best_of_two(answer) / max(1, tokens)
 
-        one = seconds_per_token(sources[:1])
-        many = seconds_per_token(sources[:MANY])
-        return {
-            "samples": samples,
-            "ms_per_token": 1000 * one,
-            "generation_tokens_per_second": 1 / many,
-            "by_position": [(low, score.metric.shown(part.value)) for low, _, part in score.parts_by_length()],
-        }
+        if timer.has_time_for("ms/token"):
+            found["ms_per_token"] = 1000 * seconds_per_token(sources[:1])
+        if timer.has_time_for("tokens/s"):
+            found["generation_tokens_per_second"] = 1 / seconds_per_token(sources[:MANY])
+        return found
 
 
 SUBJECTS: dict[str, Subject] = {
@@ -221,6 +323,11 @@ SUBJECTS: dict[str, Subject] = {
     "label": LabelSubject(),
     "pairs": PairSubject(),
 }
+
+
+def _beginning(task: Task, store: Any, most: int) -> tuple[Any, bool]:
+    cut = task.beginning(store, most)
+    return cut, len(cut) == len(store)
 
 
 def sample_texts(model: Any, tokenizer: Tokenizer, num_tokens: int) -> list[str]:
@@ -240,9 +347,9 @@ def surprise(model: Any, tokenizer: Tokenizer, passage: str) -> list[tuple[str, 
     return list(zip(pieces, bits.tolist(), strict=True))
 
 
-def by_position(model: Any, store: TokenStore, per_token: float) -> list[tuple[int, float]]:
+def by_position(model: Any, store: TokenStore, per_token: float, most_windows: int) -> list[tuple[int, float]]:
     """(characters read before, bits per character): the mean over positions up to twice as far."""
-    nats = nats_by_position(model, store, context=LONGEST_CONTEXT)
+    nats = nats_by_position(model, store, context=LONGEST_CONTEXT, most_windows=most_windows)
     found, start = [], 0
     while start < len(nats):
         end = min(len(nats), max(start + 1, 2 * start))
@@ -267,13 +374,3 @@ def beginning_of(data: TextData, part: str, most: int) -> str:
         if len(text) == most:
             break
     return text
-
-
-def _best_of_two(work: Callable[[], Any]) -> float:
-    """Seconds; the first time prepares what later ones find."""
-    times = []
-    for _ in range(2):
-        began = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - began)
-    return max(1e-9, min(times))

@@ -137,9 +137,7 @@ def _results(comparison: Comparison, looks: dict[str, Look]) -> Section:
     metric, notes = comparison.metric, Notes()
     body = ""
     if comparison.ladder:
-        share = share_in_words(comparison.ladder)
-        seeds = ", all seeds together" if comparison.seeds > 1 else ""
-        body += f"<h3>Equal shares</h3><p>Each model was trained for {share} at most{seeds}.</p>"
+        body += f"<h3>Equal shares</h3><p>{_shares(comparison)}</p>"
         body += _table(comparison, comparison.ladder, looks, notes, caption="Equal shares")
     if comparison.final:
         share = share_in_words(comparison.final)
@@ -149,11 +147,27 @@ def _results(comparison: Comparison, looks: dict[str, Look]) -> Section:
         f"{metric.better.capitalize()} is better: {escape(metric.name)} on the {escape(comparison.scored)} part. "
         "Models on the <em>front</em> are worth a look: no other is at once better, smaller and faster."
     )
+    if comparison.baseline:
+        value = number(comparison.baseline["value"], metric.digits)
+        lead += f" Without learning, by {escape(comparison.baseline['name'])}, one gets {value} on validation."
     if comparison.scored == "test":
         lead += " Validation made the ranking; the test part was scored once, at the end."
     else:
         lead += " The data has no test part, so that the part which made the ranking is the one that is scored."
     return Section("results", "The results", lead, body)
+
+
+def _shares(comparison: Comparison) -> str:
+    """What each model of the ladder had, and what they really took."""
+    had = [entry for entry in comparison.ladder if entry.status != "left out"]
+    if not had:
+        return "No model was trained."
+    seeds = ", all seeds together" if comparison.seeds > 1 else ""
+    sentence = f"Each model had {share_in_words(had)} to be loaded, trained and validated{seeds}"
+    longest = max(had, key=lambda entry: entry.training_seconds)
+    if longest.training_seconds > 1.05 * 60 * longest.minutes:
+        sentence += f"; {shown(longest.name)} took {duration(longest.training_seconds)}, the longest"
+    return f"{sentence}."
 
 
 def _table(
@@ -169,6 +183,7 @@ def _table(
         badges = '<span class="badge is-winner">winner</span>' if is_winner else ""
         badges += '<span class="badge">front</span>' if entry.is_on_front else ""
         badges += '<span class="badge is-over">over a limit</span>' if entry.over_limit else ""
+        badges += '<span class="badge is-over">not trained</span>' if entry.not_trained else ""
         name = f'<th scope="row">{sign(looks[entry.name])}{shown(entry.name)}{signs}{badges}</th>'
         figure, why = entry.test, missing_score(entry)
         if why or figure is None:
@@ -180,7 +195,8 @@ def _table(
         value += f'<td class="strips">{strip}</td><td class="interval">{interval(figure, digits)}</td>'
         others = "".join(f"<td>{escape(cell)}</td>" for cell in (show(entry) for show in columns.values()))
         row = '<tr class="is-winner">' if is_winner else "<tr>"
-        lines.append(f"{row}<td>{rank}</td>{name}{value}{others}</tr>")
+        place = "" if entry.not_trained else rank
+        lines.append(f"{row}<td>{place}</td>{name}{value}{others}</tr>")
     heads = ["rank", "model", comparison.metric.short, INTERVAL, *columns]
     table = titled_table(caption, heads, "".join(lines), kind="results", over_two_columns=[INTERVAL])
     return table + notes.listed(start)

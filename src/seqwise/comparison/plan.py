@@ -1,24 +1,33 @@
 """What is trained, and for how long.
 
-Half of the time goes to all families in equal shares and decides the ranking. The other half, and what families that
-count or iterate did not need, goes to the finalists: those of the best that still gain from time. Scoring at the end
-has a reserve of its own.
+First an update and a scoring of each family are timed on this machine. Who could not make enough updates in an equal
+share is left out, the most expensive first, so that the others learn something. Then half of the time goes to all that
+are left in equal shares and decides the ranking. The other half, and what families that count or iterate did not need,
+goes to the finalists: those of the best that still gain from time. Scoring at the end has a reserve of its own, and
+scores as much as fits it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ..errors import ConfigError, did_you_mean
 from ..models import MODELS, Family
+from ..pages.quantities import duration, two_figures
 from .results import Stage
 
-RESERVE = 0.08  # of the budget, for the scoring at the end
-LADDER_SHARE = 0.5  # of the time to train
-SHORTEST_SECONDS = 3.0  # to train anything
+RESERVE = 0.12  # of the budget, for scoring and measuring at the end
+LADDER_SHARE = 0.5  # of the time to train, where that is enough for all
+MIN_UPDATES = 100  # with fewer, a network has hardly left its random start
+PLANNED_UPDATES = 150  # so that a machine that gets slower still makes MIN_UPDATES
+MIN_SECONDS = 3.0  # to train anything
+TRAINING_SHARE = 0.8  # of a trial's time, at most, that goes into updates: the rest is timing and validation
+VALIDATING_SHARE = 0.12  # of a trial's time, for the validation that ranks it
+SCORING_SHARE = 0.6  # of what is left at the end; the rest is for samples, speeds and pages
+MIN_SCORED, MAX_SCORED = 2_000, 2_000_000  # characters of text, steps, or examples of a part
 MOST_FINALISTS = 2
 WORTH_TRAINING_LONGER = 1.5  # times its share of the ladder: else one finalist gets all
 STILL_IN_REACH = 0.12  # of the first finalist's value: a second one further behind would only take its time
@@ -117,6 +126,32 @@ class Trial:
 
 
 @dataclass(frozen=True)
+class Timing:
+    """What one entry costs on this machine, measured before anything is trained. Seconds."""
+
+    start: float
+    """Until it can begin: loading data and building the model."""
+    update: float
+    """Of one update; 0 where it does not learn by updates."""
+    score: float
+    """Of scoring one unit of a part: a character, step or example."""
+    threads: int = 0
+    """With which an update is fastest, where that was tried: on a busy machine threads wait for each other."""
+    took: float = 0.0
+    """To measure all this."""
+
+    @property
+    def least(self) -> float:
+        """The shortest share in which it can learn something and be ranked."""
+        learning = max(MIN_SECONDS, PLANNED_UPDATES * self.update / TRAINING_SHARE)
+        return self.start + learning + MIN_SCORED * self.score
+
+
+UNTIMED = Timing(0.0, 0.0, 0.0)
+"""Of an entry that failed when it was timed; it is tried all the same, and tells its reason then."""
+
+
+@dataclass(frozen=True)
 class Standing:
     """How an entry of the ladder did."""
 
@@ -127,6 +162,13 @@ class Standing:
     """On validation, lower is better."""
     best_at: float
     """Share of its steps after which it was best."""
+
+
+@dataclass(frozen=True)
+class Ladder:
+    trials: list[Trial]
+    left_out: dict[str, str]
+    """Entries that are not trained, with the reason."""
 
 
 def choose_models(asked: Sequence[str] | None, task: str) -> list[str]:
@@ -150,10 +192,83 @@ def seconds_left(settings: Settings, spent: float) -> float:
     return (1 - RESERVE) * settings.minutes * 60 - spent
 
 
-def ladder(settings: Settings, spent: float) -> list[Trial]:
-    entries = [(model, tokenizer) for model in settings.models for tokenizer in settings.tokenizers]
-    trials = _in_equal_shares(settings, entries, "ladder", LADDER_SHARE * seconds_left(settings, spent))
-    return [replace(trial, minutes=max(SHORTEST_SECONDS / 60, trial.minutes)) for trial in trials]
+def ladder(settings: Settings, spent: float, timings: Mapping[str, Timing] | None = None) -> Ladder:
+    """Who is trained in equal shares, and who is left out because a share would be too short for it.
+
+    Without timings (by entry) nobody is left out. `spent`: seconds of the wall clock that are gone.
+    """
+    everyone = [(model, tokenizer) for model in settings.models for tokenizer in settings.tokenizers]
+    seconds = seconds_left(settings, spent)
+    if timings is None:
+        return Ladder(_in_equal_shares(settings, everyone, "ladder", LADDER_SHARE * seconds), {})
+    made = _fitting(settings, everyone, timings, seconds)
+    if not made.trials:
+        least = min(timings.get(name, UNTIMED).least for name in made.left_out)
+        raise ConfigError(
+            f"--minutes {settings.minutes:g} is too short to read this data and to train and score a single model: "
+            f"that takes about {two_figures(minutes_for(settings, [least], spent))} minutes on this machine now."
+        )
+    return made
+
+
+def second_round(settings: Settings, spent: float, timings: Mapping[str, Timing], left_out: Collection[str]) -> Ladder:
+    """Those that were left out, once more: others may have needed less than their share."""
+    entries = [
+        (model, tokenizer)
+        for model in settings.models
+        for tokenizer in settings.tokenizers
+        if entry_name(settings, model, tokenizer, "ladder") in left_out
+    ]
+    return _fitting(settings, entries, timings, seconds_left(settings, spent))
+
+
+def _fitting(
+    settings: Settings, entries: Sequence[tuple[str, str]], timings: Mapping[str, Timing], seconds: float
+) -> Ladder:
+    """As many entries as can learn something in equal shares of the time; the most expensive are left out."""
+
+    def least(entry: tuple[str, str]) -> float:
+        return timings.get(entry_name(settings, *entry, "ladder"), UNTIMED).least
+
+    cheapest_first, share = sorted(entries, key=least), 0.0
+    for num in range(len(entries), 0, -1):
+        chosen = [entry for entry in entries if entry in cheapest_first[:num]]
+        for part in (LADDER_SHARE, 1.0):  # rather no finals than somebody left out
+            trials = _in_equal_shares(settings, chosen, "ladder", part * seconds)
+            share = 60 * trials[0].minutes
+            if share >= least(cheapest_first[num - 1]):
+                left_out = [entry for entry in entries if entry not in chosen]
+                return Ladder(trials, {entry_name(settings, *e, "ladder"): _why_not(least(e), share) for e in left_out})
+    return Ladder([], {entry_name(settings, *e, "ladder"): _why_not(least(e), max(0.0, share)) for e in entries})
+
+
+def _why_not(least: float, share: float) -> str:
+    return f"to learn anything it needs {duration(least)} on this machine now, and its share would be {duration(share)}"
+
+
+def minutes_for(settings: Settings, least: Sequence[float], spent: float) -> float:
+    """The shortest budget in which trials of these shortest shares (seconds) can all be trained in equal shares."""
+    rounds = -(-len(least) // settings.workers)
+    return (rounds * max(least) + spent) / (1 - RESERVE) / 60
+
+
+def minutes_for_all(settings: Settings, timings: Mapping[str, Timing], spent: float) -> float:
+    """The shortest budget in which nobody is left out."""
+    least = [timing.least for timing in timings.values()]
+    return minutes_for(settings, [one for one in least for _ in range(settings.seeds)], spent)
+
+
+def amount_to_validate(trials: Sequence[Trial], timings: Mapping[str, Timing]) -> int:
+    """Units of the validation part that all are ranked by: as many as the slowest has time for."""
+    slowest = max((timings.get(trial.entry, UNTIMED).score for trial in trials), default=0.0)
+    fitting = VALIDATING_SHARE * 60 * trials[0].minutes / max(1e-12, slowest) if trials else 0.0
+    return int(min(MAX_SCORED, max(MIN_SCORED, fitting)))
+
+
+def amount_to_score(seconds: float, per_unit: Sequence[float], workers: int) -> int:
+    """Units of the scored part: as many as all of them together have time for. `per_unit`: seconds of each."""
+    fitting = SCORING_SHARE * seconds * workers / max(1e-12, sum(per_unit))
+    return int(min(MAX_SCORED, max(MIN_SCORED, fitting)))
 
 
 def finals(
@@ -174,7 +289,7 @@ def finals(
         trials = _in_equal_shares(settings, [(s.entrant, s.tokenizer) for s in chosen], "final", seconds)
         if trials[0].minutes >= WORTH_TRAINING_LONGER * share:
             break
-    if trials[0].minutes < max(share, SHORTEST_SECONDS / 60):
+    if trials[0].minutes < max(share, MIN_SECONDS / 60):
         return [], "there was no time left to train a finalist for longer than in the ladder"
     return trials, f"{' and '.join(s.name for s in chosen)} went on: the best on validation of those still improving"
 

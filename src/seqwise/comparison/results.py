@@ -1,7 +1,7 @@
 """What a comparison found, as it stands in compare.json.
 
-An entry is one family with one tokenizer at one share of the budget. All values are lower-is-better: bits per character
-of text, minus log-likelihood per step of numbers, share of wrong answers.
+An entry is one family with one tokenizer at one share of the budget. Values are as the metric shows them, which says
+whether lower or higher is better.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..evaluation.segments import Metric as Metric
 
 FORMAT = 1
 Stage = Literal["ladder", "final"]
-Status = Literal["waiting", "running", "stopped", "done", "failed"]
+Status = Literal["waiting", "running", "stopped", "done", "failed", "left out"]
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Entry:
     """The share of the budget it was given, all seeds together; what was used is in training_seconds."""
     status: Status = "waiting"
     reason: str = ""
-    """Why it failed or stopped, in a sentence."""
+    """Why it failed, stopped or was left out, in a sentence."""
     notes: list[str] = field(default_factory=list)
     """What a reader should know: over a limit, cut short, smaller than by rule."""
     runs: list[str] = field(default_factory=list)
@@ -92,8 +92,12 @@ class Entry:
     """The passage, piece by piece, with the bits each took."""
     forecast: list[tuple[float, float, float]] = field(default_factory=list)
     """Numbers: middle, low and high of the first column, step by step from the start of the passage on."""
+    updates: int | None = None
+    """Of its weights; of a family that learns by gradients."""
+    not_trained: str = ""
+    """Why it is no candidate: too few updates, or no better on validation than the baseline. It has no sure place."""
     is_on_front: bool = False
-    """No other entry is at once better, smaller and faster."""
+    """No other candidate is at once better, smaller and faster."""
     over_limit: bool = False
     """Breaks a limit that was asked for, so it is not recommended."""
 
@@ -133,10 +137,13 @@ class Comparison:
     ladder: list[Entry] = field(default_factory=list)
     final: list[Entry] = field(default_factory=list)
     gaps: list[Gap] = field(default_factory=list)
+    """Of candidates only."""
+    baseline: dict[str, Any] = field(default_factory=dict)
+    """What one gets without learning: name, and value on validation."""
     winner: str | None = None
     """The name of an entry."""
     recommendation: list[str] = field(default_factory=list)
-    """Two or three sentences."""
+    """Two to four sentences; the first one says what was not trained."""
     passage: str = ""
     """Text: the stretch of the scored part that `surprise` colours."""
     passage_values: list[float | None] = field(default_factory=list)

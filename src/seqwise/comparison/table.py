@@ -19,6 +19,7 @@ STATUS_WORDS = {
     "stopped": "stopped",
     "done": "trained, not scored",
     "failed": "failed",
+    "left out": "left out",
 }
 
 
@@ -30,7 +31,7 @@ def table_rows(comparison: Comparison, entries: Sequence[Entry] | None = None) -
     """The titles, then a row for each entry (all, unless some are given), in words that are safe to print.
 
     An entry without a score shows how it stands instead of figures, and why in a last column that is only there if one
-    of the rows needs it.
+    of the rows needs it; there it also stands why an entry is no candidate.
     """
     columns, entries = columns_of(comparison), comparison.entries if entries is None else entries
     rows = [["model", *columns]]
@@ -39,8 +40,15 @@ def table_rows(comparison: Comparison, entries: Sequence[Entry] | None = None) -
         if missing_score(entry):
             cells = [STATUS_WORDS[entry.status], *[""] * (len(columns) - 1)]
         rows.append([visible(entry.name), *cells])
-    reasons = [visible(entry.reason) if missing_score(entry) else "" for entry in entries]
+    reasons = [visible(why_of(entry)) for entry in entries]
     return [[*row, why] for row, why in zip(rows, ["why", *reasons], strict=True)] if any(reasons) else rows
+
+
+def why_of(entry: Entry) -> str:
+    """Why there is no score to show, or why it says little."""
+    if missing_score(entry):
+        return entry.reason
+    return f"not trained: {entry.not_trained}" if entry.not_trained else ""
 
 
 def missing_score(entry: Entry) -> str:
@@ -127,7 +135,9 @@ def write_markdown(comparison: Comparison) -> str:
     tables = [("Equal shares", found.ladder), ("Finals", found.final)]
     for title, entries in tables:
         if entries:
-            share = f"{share_in_words(entries)} each; {metric.name} on the {scored} part, {metric.better} is better."
+            had = [entry for entry in entries if entry.status != "left out"]
+            share = f"{share_in_words(had)} each; " if had else ""
+            share += f"{metric.name} on the {scored} part, {metric.better} is better."
             lines += [f"## {title}", "", _md(share), "", *_md_table(table_rows(found, entries)), ""]
             lines += [f"- {_md(f'{entry.name}: {note}')}" for entry in entries for note in notes_of(entry)]
             lines += [""] if lines[-1] else []
@@ -164,7 +174,8 @@ def write_html(comparison: Comparison) -> str:
 def notes_of(entry: Entry) -> list[str]:
     """What a reader of its row should know."""
     stopped = [f"stopped: {entry.reason}"] if entry.status == "stopped" and entry.test and entry.reason else []
-    return [*stopped, *entry.notes]
+    not_trained = [f"not trained: {entry.not_trained}"] if entry.not_trained else []
+    return [*not_trained, *stopped, *entry.notes]
 
 
 def _md(text: str) -> str:

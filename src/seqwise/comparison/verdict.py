@@ -11,7 +11,9 @@ from itertools import pairwise
 import numpy as np
 
 from ..evaluation.segments import Metric, Segments, compare_segments
-from .plan import Limits
+from ..pages.quantities import amount
+from .baselines import Baseline
+from .plan import MIN_UPDATES, PLANNED_UPDATES, Limits
 from .results import Entry, Gap, Point
 
 NEAR = 0.15  # of the value: a smaller or faster model that costs more is no alternative
@@ -23,20 +25,42 @@ FIT_HOLDS = 0.015  # relative error of what it foretold
 WORTH_SAYING = 0.005  # of the value
 
 
-def rank(entries: Sequence[Entry], metric: Metric) -> list[Entry]:
-    """By validation, which makes the choices; entries without a score last."""
+def mark_candidate(
+    entry: Entry, validated: Segments | None, baseline: Baseline | None, metric: Metric, minutes: float
+) -> Entry:
+    """Says of an entry that learned nothing that it is no candidate, and why. `minutes`: the budget that it was in."""
+    if validated is None:
+        return entry
+    if entry.updates is not None and entry.updates < MIN_UPDATES:
+        enough = math.ceil(minutes * PLANNED_UPDATES / max(1, entry.updates))
+        made = amount(entry.updates, "update")
+        return replace(entry, not_trained=f"{made}; give it about {amount(enough, 'minute')}")
+    if baseline is None:
+        return entry
+    found = compare_segments(validated, baseline.segments)
+    if found.is_distinguishable and found.gain > 0:
+        return entry
+    values = [f"{metric.shown(one.value):.{metric.digits}f}" for one in (validated, baseline.segments)]
+    why = f"on validation it is not surely better than {baseline.name} ({values[0]} against {values[1]} {metric.short})"
+    return replace(entry, not_trained=why)
 
-    def place(entry: Entry) -> tuple[bool, bool, float]:
+
+def rank(entries: Sequence[Entry], metric: Metric) -> list[Entry]:
+    """By validation, which makes the choices; those who learned nothing come later, those without a score last."""
+
+    def place(entry: Entry) -> tuple[bool, bool, bool, float]:
         is_known = entry.valid is not None
         is_number = entry.valid is not None and math.isfinite(entry.valid)
-        return not is_known, not is_number, metric.cost(entry.valid) if entry.valid is not None and is_number else 0.0
+        value = metric.cost(entry.valid) if entry.valid is not None and is_number else 0.0
+        return not is_known, bool(entry.not_trained), not is_number, value
 
     return sorted(entries, key=place)
 
 
 def find_gaps(ranked: Sequence[Entry], segments: dict[str, Segments]) -> list[Gap]:
-    """Neighbours by their value on the scored part, tested in pairs."""
-    scored = sorted((e for e in ranked if e.name in segments), key=lambda entry: segments[entry.name].value)
+    """Candidates that are neighbours by their value on the scored part, tested in pairs."""
+    candidates = [entry for entry in ranked if entry.name in segments and not entry.not_trained]
+    scored = sorted(candidates, key=lambda entry: segments[entry.name].value)
     gaps = []
     for better, worse in pairwise(scored):
         found = compare_segments(segments[better.name], segments[worse.name])
@@ -45,19 +69,24 @@ def find_gaps(ranked: Sequence[Entry], segments: dict[str, Segments]) -> list[Ga
 
 
 def mark_front(entries: Sequence[Entry], metric: Metric) -> list[Entry]:
-    """No other entry is at least as good in value, size and time per token, and better in one."""
+    """No other candidate is at least as good in value, size and time per token, and better in one."""
 
     def costs(entry: Entry) -> tuple[float, float, float]:
         assert entry.test is not None
         return metric.cost(entry.test.value), float(entry.bytes_on_disk), entry.ms_per_token or 0.0
 
-    scored = [entry for entry in entries if entry.test is not None]
+    scored = [entry for entry in entries if is_candidate(entry)]
 
     def is_beaten(entry: Entry) -> bool:
         mine = costs(entry)
         return any(costs(o) != mine and all(a <= b for a, b in zip(costs(o), mine, strict=True)) for o in scored)
 
-    return [replace(entry, is_on_front=entry.test is not None and not is_beaten(entry)) for entry in entries]
+    return [replace(entry, is_on_front=is_candidate(entry) and not is_beaten(entry)) for entry in entries]
+
+
+def is_candidate(entry: Entry) -> bool:
+    """Whether it has learned something, and was scored."""
+    return entry.test is not None and not entry.not_trained
 
 
 def mark_limits(entry: Entry, limits: Limits) -> Entry:
@@ -76,7 +105,7 @@ def choose_winner(entries: Sequence[Entry], validated: dict[str, Segments], metr
 
     `validated` are the stretches of the validation part, where they are known.
     """
-    able = [entry for entry in entries if entry.test is not None and not entry.over_limit]
+    able = [entry for entry in entries if is_candidate(entry) and not entry.over_limit]
     if not able:
         return None
     best = rank(able, metric)[0]
@@ -99,26 +128,49 @@ def recommend(
     metric: Metric,
     source: Sequence[str] = ("DATA",),
     validated: dict[str, Segments] | None = None,
+    minutes: float | None = None,
 ) -> tuple[str | None, list[str]]:
-    """The winner, and two or three sentences on it. `source` is what a user would train it on for longer."""
+    """The winner, and a few sentences on it, that on what was not trained first.
+
+    `source` is what a user would train it on for longer, `minutes` the budget that would train all.
+    """
     winner = choose_winner(entries, validated or {}, metric)
+    missing = _not_trained(entries, minutes)
     if winner is None:
-        if any(entry.test is not None for entry in entries):
-            return None, ["No model keeps all the limits that were asked for; loosen one, or give more time."]
+        if any(is_candidate(entry) for entry in entries):
+            return None, ["No model keeps all the limits that were asked for; loosen one, or give more time.", *missing]
+        if missing:
+            return None, ["No model learned enough to be recommended.", *missing]
         return None, ["No model could be trained; the reasons are in the table."]
     return winner.name, [
+        *missing,
         _why(winner, entries, segments, metric),
         *_trade_off(winner, entries, metric),
         *_next_step(winner, entries, metric, source),
     ]
 
 
+def _not_trained(entries: Sequence[Entry], minutes: float | None) -> list[str]:
+    """Who learned nothing, or had no time to; not who did so in the ladder and learned in the finals."""
+    learned = {entry.family for entry in entries if is_candidate(entry)}
+    by_reason: dict[str, list[str]] = {}
+    for entry in entries:
+        if (entry.not_trained or entry.status == "left out") and entry.family not in learned:
+            by_reason.setdefault(entry.not_trained or "no time was left", []).append(entry.name)
+    if not by_reason:
+        return []
+    named = "; ".join(f"{', '.join(names)} ({reason})" for reason, names in by_reason.items())
+    is_short = any(e.status == "left out" or (e.updates is not None and e.updates < MIN_UPDATES) for e in entries)
+    enough = f" About {amount(math.ceil(minutes), 'minute')} would train all." if minutes and is_short else ""
+    return [f"Not trained: {named}.{enough}"]
+
+
 def _why(winner: Entry, entries: Sequence[Entry], segments: dict[str, Segments], metric: Metric) -> str:
     assert winner.test is not None
     use = f"Use {winner.name}: {winner.test.value:.{metric.digits}f} {metric.name}"
-    others = [e for e in entries if e.family != winner.family and e.test is not None and not e.over_limit]
+    others = [e for e in entries if e.family != winner.family and is_candidate(e) and not e.over_limit]
     if not others:
-        return f"{use}, the only family that could be scored."
+        return f"{use}, the only family that learned something and could be scored."
     other = rank(others, metric)[0]
     more = "more" if metric.is_higher_better else "less"
     found = compare_segments(segments[winner.name], segments[other.name])

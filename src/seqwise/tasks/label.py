@@ -57,11 +57,10 @@ class LabelTask:
         raise ConfigError("families that learn by counting or EM do not label; choose another --model.")
 
     def beginning(self, store: ExampleStore, most: int) -> ExampleStore:
-        return store
+        return store if most >= len(store) else ExampleStore(store.inputs[:most], store.answers[:most])
 
     def validate(self, model: Any, store: ExampleStore, most: int | None) -> float:
-        some = slice(0, min(MOST_VALID, most or MOST_VALID))
-        return evaluate_answers(model, ExampleStore(store.inputs[some], store.answers[some])).nats_per_answer
+        return evaluate_answers(model, self.beginning(store, min(MOST_VALID, most or MOST_VALID))).nats_per_answer
 
     def loss_as_value(self, score: Any) -> Callable[[float], float] | None:
         return None  # from nats to right and wrong

@@ -44,8 +44,8 @@ from .report import Report
 from .sizing import DEFAULT_MINUTES, narrowed, suggest, tried_tokens
 from .timing import compiled_loss
 
-MOST_VALID_TOKENS = 250_000  # for a validation while training
-MOST_FINAL_TOKENS = 1_000_000  # for the one at the end; `seqwise evaluate` scores all
+MAX_VALID_TOKENS = 250_000  # for a validation while training
+MAX_FINAL_TOKENS = 1_000_000  # for the one at the end; `seqwise evaluate` scores all
 
 
 @dataclass
@@ -57,8 +57,8 @@ class Session:
     data: Any
     stores: dict[str, Any]
     resume_from: Checkpoint | None = None
-    most_final_tokens: int = MOST_FINAL_TOKENS
-    """Of the validation part, to score the best model on at the end."""
+    score_with: Callable[[Any], Score] | None = None
+    """Scores the best model at the end; without it, on the validation part."""
     score: Score | None = None
     """Of the best model on the validation part, once training is over."""
     is_interrupted: bool = False
@@ -113,10 +113,13 @@ class Session:
         )
         if not self.is_interrupted:
             best = self.run.load_model()
-            valid = self.task.beginning(self.stores["valid"], self.most_final_tokens)
-            scored = f"valid:{self.data.fingerprint[:8]}:{len(valid)}"
-            self.score = self.task.score(best, valid, self.run.vocab, self.run.config.data, scored=scored)
+            self.score = (self.score_with or self._score)(best)
             self.run.save_card(write_card(self.run, best, self.score))
+
+    def _score(self, model: Any) -> Score:
+        valid = self.task.beginning(self.stores["valid"], MAX_FINAL_TOKENS)
+        scored = f"valid:{self.data.fingerprint[:8]}:{len(valid)}"
+        return self.task.score(model, valid, self.run.vocab, self.run.config.data, scored=scored)
 
     def _sequences(self, model: Any, most: int = 0) -> list[Any]:
         """The training part, or its beginning, as counting and EM want it."""
@@ -317,8 +320,8 @@ def prepare(
     model_config: Any = build(row.config, {**suggested_model, **given["model"]}, section="model", where=where)
     training = build(TrainingConfig, {**suggested_training, **given["training"]}, section="training", where=where)
     training = replace(training, threads=training.threads or torch.get_num_threads())
-    if training.valid_tokens == 0 and len(stores["valid"]) > MOST_VALID_TOKENS:
-        training = replace(training, valid_tokens=MOST_VALID_TOKENS)
+    if training.valid_tokens == 0 and len(stores["valid"]) > MAX_VALID_TOKENS:
+        training = replace(training, valid_tokens=MAX_VALID_TOKENS)
     _check_context(model_config, training)
     data_config = replace(data_config, fingerprint=data.fingerprint, description=data.description)
     if vocab.tokenizer is not None:

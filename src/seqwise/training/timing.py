@@ -30,15 +30,19 @@ def seconds_per_step(
     config: TrainingConfig,
     *,
     longest: float,
+    least: int = 4,
     make_objective: Callable[[torch.nn.Module], Objective] = lambda model: model.loss,  # type: ignore[assignment,return-value]
 ) -> StepTime:
-    """The time of a training step, measured on a copy of the model that is thrown away."""
+    """The time of a training step, measured on a copy of the model that is thrown away.
+
+    At least `least` steps are made, and more while they take no more than `longest` seconds.
+    """
     trial = copy.deepcopy(model).train()
     random_state = torch.get_rng_state()
     optimizers, objective = build_optimizers(trial, config), make_objective(trial)
     times: list[float] = []
     began = time.perf_counter()
-    while len(times) < 4 or (len(times) < 24 and time.perf_counter() - began - times[0] < longest):
+    while len(times) < least or (len(times) < 24 and time.perf_counter() - began - times[0] < longest):
         start = time.perf_counter()
         batch = batches.batch(len(times)).to(next(trial.parameters()).device)
         objective(batch, None).over(batch.counts()).backward()
@@ -48,7 +52,7 @@ def seconds_per_step(
             optimizer.zero_grad(set_to_none=True)
         times.append(time.perf_counter() - start)
     torch.set_rng_state(random_state)
-    steady = sorted(times[2:])  # the first ones allocate
+    steady = sorted(times[2:] or times[-1:])  # the first ones allocate
     return StepTime(steady[len(steady) // 3], times[0])  # a burst of other work should not cost half the budget
 
 

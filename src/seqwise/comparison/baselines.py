@@ -1,0 +1,105 @@
+"""What one gets without learning: who is not better than this on validation has learned nothing.
+
+Text: how often each token comes. Numbers: the last number, that of a season ago, or the mean goes on, whichever fitted
+the training part best. Labels: the most frequent one. Pairs: the most frequent target, whatever the source.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..data.examples import ExampleStore
+from ..data.numbers import NumberStore, Scaling
+from ..data.pair_store import PairStore
+from ..data.store import TokenStore
+from ..data.vocab import Vocab
+from ..evaluation.answers import AnswerScore
+from ..evaluation.forecasts import ForecastScore
+from ..evaluation.segments import Segments
+from ..evaluation.translations import Likelihood, TranslationScore
+from ..models.ngram import Ngram, NgramConfig
+from ..run import interface_of
+from ..settings import DataConfig
+from ..tasks import Task
+
+MAX_TOKENS = 5_000_000  # of the training part: frequencies do not change much after that
+
+
+@dataclass(frozen=True)
+class Baseline:
+    name: str
+    """In words: "the frequency of each token"."""
+    segments: Segments
+    """On the part that models are ranked by, cut as theirs."""
+
+
+def token_frequencies(task: Task, train: TokenStore, store: TokenStore, vocab: Vocab, config: DataConfig) -> Baseline:
+    model = Ngram(NgramConfig(order=1), interface_of(vocab))
+    model.fit(np.asarray(train.first(MAX_TOKENS).ids, dtype=np.int64))
+    score = task.score(model, store, vocab, config, scored="baseline")
+    return Baseline("the frequency of each token", score.segments)
+
+
+def naive_forecast(train: NumberStore, store: NumberStore, scaling: Scaling, season: int) -> Baseline:
+    """log p(row) = sum over columns of log N(x; guess, spread), with the spread that the guess had in training."""
+    guesses = {"the last number": 1, **({f"the number {season} steps before": season} if season > 1 else {})}
+    fits = {name: _fit(train, lag) for name, lag in guesses.items()} | {"the mean": _fit(train, None)}
+    best = max(fits, key=lambda name: fits[name][1])
+    spread, lag = fits[best][0], guesses.get(best)
+    observed = store.is_observed[store.first :]
+    log_densities = _log_densities(store, lag, spread)[store.first - 1 :]
+    log_densities = log_densities - (observed * np.log(scaling.scale)).sum(axis=1)
+    is_step = np.asarray(observed.any(axis=1))
+    nothing = np.empty(0)
+    score = ForecastScore(log_densities, is_step, {"model": nothing}, nothing, scaling.columns, season, "baseline")
+    return Baseline(best, score.segments)
+
+
+def _fit(train: NumberStore, lag: int | None) -> tuple[np.ndarray, float]:
+    """The spread of each column around the guess, (C,), and the log-likelihood per step that it gives."""
+    errors = _errors(train, lag)
+    spread = np.sqrt(np.maximum(np.nanmean(errors**2, axis=0), 1e-12))
+    return spread, float(_log_densities(train, lag, spread).mean())
+
+
+def _errors(store: NumberStore, lag: int | None) -> np.ndarray:
+    """Of the guess at each row but the first, scaled units, NaN where nothing came: (steps, C)."""
+    values = np.where(store.is_observed, store.values, np.nan).astype(np.float64)
+    values[0] = 0.0  # scaled: the mean, before anything is known
+    filled = values.copy()
+    for row in range(1, len(filled)):  # a missing number is what it was before
+        gaps = np.isnan(filled[row])
+        filled[row, gaps] = filled[row - 1, gaps]
+    if lag is None:
+        guess = np.zeros_like(filled[1:])
+    else:
+        guess = filled[np.maximum(np.arange(1, len(filled)) - lag, 0)]
+    return values[1:] - guess
+
+
+def _log_densities(store: NumberStore, lag: int | None, spread: np.ndarray) -> np.ndarray:
+    """(steps,), over the columns that are there."""
+    each = -0.5 * (_errors(store, lag) / spread) ** 2 - np.log(spread) - 0.5 * np.log(2 * np.pi)
+    return np.asarray(np.where(np.isnan(each), 0.0, each).sum(axis=1))
+
+
+def most_frequent_answer(train: ExampleStore, store: ExampleStore) -> Baseline:
+    nats = np.zeros(len(store))
+    if np.issubdtype(store.answers.dtype, np.floating):
+        error = store.answers - train.answers.mean()
+        return Baseline("the mean", AnswerScore(nats, None, error**2, "baseline").segments)
+    labels, counts = np.unique(train.answers, return_counts=True)
+    is_right = store.answers == labels[counts.argmax()]
+    return Baseline("the most frequent label", AnswerScore(nats, is_right, None, "baseline").segments)
+
+
+def most_frequent_target(train: Sequence[str], store: PairStore) -> Baseline:
+    """`train`: the targets of the training part."""
+    answer, _ = Counter(train).most_common(1)[0]
+    sources, references = [source for source, _ in store.texts], [target for _, target in store.texts]
+    score = TranslationScore(sources, references, [answer] * len(sources), Likelihood(0.0, 1, 0), "baseline")
+    return Baseline("the most frequent target", score.segments)
