@@ -35,7 +35,7 @@ from runs_by_hand import at_most
 import seqwise
 from seqwise.cli import comparing, main
 from seqwise.comparison import compare as module
-from seqwise.comparison import plan
+from seqwise.comparison import plan, verdict
 from seqwise.comparison.assemble import assemble, repeat_command
 from seqwise.comparison.compare import choose_settings, run_comparison
 from seqwise.comparison.folder import Folder
@@ -50,8 +50,16 @@ from seqwise.run import Run
 from seqwise.training.session import prepare, resume
 
 MODELS_COMPARED = ["ngram", "hmm", "rnn"]
-MINUTES = "0.2"
-ONE_CORE = "import os; os.sched_getaffinity = lambda _: {0}; from seqwise.cli import main; main()"
+MINUTES = "1"
+ONE_CORE = """
+import os
+os.sched_getaffinity = lambda _: {0}
+from seqwise.comparison import plan, verdict
+plan.PLANNED_UPDATES = plan.MIN_SECONDS = verdict.MIN_UPDATES = 0  # nobody is left out, however slow this machine is
+plan.LADDER_SHARE = 0.2  # there is time to measure everything at the end
+from seqwise.cli import main
+main()
+"""
 HOSTILE = '</script><script>alert("x")</script> & <img src=x onerror=alert(1)> **bold** | \u202egpt'
 WORDS = ["the", "a", "cat", "dog", "frog", "house", "green", "old", "walks", "sleeps", "sees", "und", "schön", "日本"]
 
@@ -109,6 +117,9 @@ class Here:
         pass
 
 
+FOUND_BY = {"time": "timed", "train": "trained", "score": "scored"}
+
+
 class Replay(Here):
     """Each job hands out what the one of the same name found in another comparison, or fails where it should."""
 
@@ -126,8 +137,14 @@ class Replay(Here):
             shutil.copytree(self.found_in / "vocab", self.folder / "vocab", dirs_exist_ok=True)
             shutil.copy(self.found_in / "prepared.json", self.folder)
             return 0
-        found = f"{job.name}.{'trained' if job.kind == 'train' else 'scored'}.json"
+        if job.kind == "baseline":
+            shutil.copy(self.found_in / "baseline.json", self.folder)
+            return 0
+        found = f"{job.name}.{FOUND_BY[job.kind]}.json"
         (self.folder / "found").mkdir(exist_ok=True)
+        if job.kind == "time":
+            shutil.copy(self.found_in / "found" / found, self.folder / "found")
+            return 0
         shutil.copytree(self.found_in / "runs" / job.name, self.folder / "runs" / job.name, dirs_exist_ok=True)
         shutil.copy(self.found_in / "found" / found, self.folder / "found")
         return int(json.loads((self.folder / "found" / found).read_text()).get("peak_bytes", 0))
@@ -235,6 +252,11 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         patch.setenv("SEQWISE_CACHE", str(folder / "cache"))
         patch.delenv("SEQWISE_DATA", raising=False)
         patch.setattr(os, "sched_getaffinity", lambda _: {0})
+        patch.delenv("OMP_NUM_THREADS", raising=False)
+        patch.setattr(plan, "PLANNED_UPDATES", 0)  # nobody is left out, however slow this machine is
+        patch.setattr(plan, "MIN_SECONDS", 0.0)
+        patch.setattr(plan, "LADDER_SHARE", 0.2)  # there is time to measure everything at the end
+        patch.setattr(verdict, "MIN_UPDATES", 0)
         for name in ("ngram", "hmm", "rnn"):
             seqwise.train(folder / "words.txt", name, out=folder / "warm" / name, steps=1)
         yield folder
@@ -312,8 +334,9 @@ def settings_for(world: Path, **changes: Any) -> Settings:
 
 
 def without_clock(comparison: Comparison) -> dict[str, Any]:
-    """But for the time it took, and what was left of it for the finals."""
-    return replace(comparison, seconds={}, final=[replace(entry, minutes=0) for entry in comparison.final]).to_dict()
+    """But for the time it took, and the shares that follow from it."""
+    ladder, final = ([replace(entry, minutes=0) for entry in stage] for stage in (comparison.ladder, comparison.final))
+    return replace(comparison, seconds={}, ladder=ladder, final=final).to_dict()
 
 
 # -- stopped ---------------------------------------------------------------------------------------------------------
@@ -594,17 +617,17 @@ def test_everything_is_trained_before_anything_is_scored_and_each_once(
 ) -> None:
     run_comparison(tmp_path / "x", settings_for(world))
     kinds = [job.kind for job in replay.done]
-    assert kinds == ["prepare", *["train"] * 4, *["score"] * 4]
+    assert kinds == ["prepare", *["time"] * 3, "baseline", *["train"] * 4, *["score"] * 4]
     assert len(replay.done) == len(set(replay.done))
     run_comparison(tmp_path / "x")
     assert len(replay.done) == len(kinds)  # nothing is left to do
 
 
-@pytest.mark.parametrize("stop_after", [1, 2, 4, 5, 6, 8, 9])
+@pytest.mark.parametrize("stop_after", [1, 2, 4, 5, 6, 8, 9, 10, 12, 13])
 def test_wherever_it_is_stopped_what_was_found_is_kept_and_the_end_is_the_same(
     world: Path, tmp_path: Path, replay: type[Replay], comparison: Comparison, stop_after: int
 ) -> None:
-    """After the data, between trials of the ladder, before and behind the finals, while it is scored."""
+    """After the data, while all are timed, in the ladder, before and behind the finals, while it is scored."""
     path = tmp_path / "x"
     part = run_comparison(path, settings_for(world), wants_stop=lambda: len(replay.done) >= stop_after)
     assert Comparison.read(path / "compare.json") == part
@@ -615,7 +638,7 @@ def test_wherever_it_is_stopped_what_was_found_is_kept_and_the_end_is_the_same(
     ]
     end = run_comparison(path)
     assert end.is_complete
-    assert len(replay.done) == len(set(replay.done)) == 9  # nothing was done twice
+    assert len(replay.done) == len(set(replay.done)) == 13  # nothing was done twice
     assert without_clock(end) == without_clock(comparison)
 
 
@@ -628,7 +651,7 @@ def test_python_goes_on_where_it_was_stopped(
     end = seqwise.continue_comparison(str(path))
     assert end.is_complete
     assert end == Comparison.read(path / "compare.json")
-    assert len(replay.done) == len(set(replay.done)) == 9  # nothing was done twice
+    assert len(replay.done) == len(set(replay.done)) == 13  # nothing was done twice
     assert without_clock(end) == without_clock(comparison)
 
 
@@ -700,17 +723,18 @@ def test_a_full_disk_leaves_the_report_as_it_was_and_can_be_gone_on_from(
 ) -> None:
     """The system itself refuses: from the end of the second trial on no file may be longer than 2,000 bytes."""
     path, limits = tmp_path / "x", resource.getrlimit(resource.RLIMIT_FSIZE)
+    stages: list[str] = []
     before: dict[str, bytes] = {}
     monkeypatch.setattr(module, "WRITE_SECONDS", 0.0)  # after each trial
 
     def fill(trial: str) -> None:
-        if trial == "hmm":
+        if trial == "hmm" and stages[-1] == "ladder":
             before.update(content_of(path))
             resource.setrlimit(resource.RLIMIT_FSIZE, (2000, limits[1]))
 
     try:
         with pytest.raises(SeqwiseError) as caught:
-            run_comparison(path, settings_for(world), watch=Told(on_end=fill))
+            run_comparison(path, settings_for(world), watch=Told(on_end=fill, on_begin=stages.append))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert f"cannot write {path}" in str(caught.value)
@@ -746,7 +770,7 @@ def sabotaged(world: Path) -> tuple[Path, Comparison, Told]:
             prepare(world / "words.txt", model="rnn", out=path / "runs" / "rnn", minutes=0.05, overrides=overrides)
 
     killing, told = threading.Thread(target=kill_the_hmm, daemon=True), Told(on_begin=sabotage)
-    settings = settings_for(world, models=["hmm", "window", "rnn"], minutes=0.1)
+    settings = settings_for(world, models=["hmm", "window", "rnn"], minutes=1.0)
     with pytest.MonkeyPatch.context() as patch, at_most(180):
         patch.setattr(plan, "STILL_IMPROVING", 2.0)  # no finals
         found = run_comparison(path, settings, watch=told)
@@ -843,7 +867,7 @@ def seeded(world: Path) -> Made:
     """Two seeds, two trials at once, each in a process of its own."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
-        options = {"minutes": 0.1, "models": ["ngram", "hmm"], "seeds": 2, "seed": 3, "workers": 2}
+        options = {"minutes": 0.3, "models": ["ngram", "hmm"], "seeds": 2, "seed": 3, "workers": 2}
         return compare_in(world / "seeded", world / "words.txt", **options)
 
 
@@ -858,7 +882,7 @@ def series(world: Path) -> Made:
     seqwise.train(world / "series.csv", "kalman", out=world / "warm" / "kalman", steps=1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "Nursery", Here)
-        return compare_in(world / "series", world / "series.csv", minutes=0.1, models=["hmm", "kalman"])
+        return compare_in(world / "series", world / "series.csv", minutes=0.4, models=["hmm", "kalman"])
 
 
 def test_several_seeds_are_one_entry(seeded: Made) -> None:
@@ -924,10 +948,10 @@ def test_the_parts_of_the_time_add_up_to_the_wall_clock(seeded: Made, series: Ma
 def test_sequences_with_labels_are_compared(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "Nursery", Here)
     monkeypatch.setattr(plan, "STILL_IMPROVING", 2.0)  # no finals
-    monkeypatch.setattr(plan, "SHORTEST_SECONDS", 1.5)
+    monkeypatch.setattr(plan, "MIN_SECONDS", 1.5)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
     path = world / "digits"
-    found = seqwise.compare("digits-rows", minutes=0.05, models=["window"], out=path)
+    found = seqwise.compare("digits-rows", minutes=0.2, models=["window"], out=path)
     assert (found.task, found.is_complete) == ("label", True)
     assert found.metric.name == "share of wrong answers"
     for entry in found.ladder:
@@ -947,7 +971,7 @@ def test_without_a_test_part_validation_is_scored_and_the_report_says_so(
 ) -> None:
     monkeypatch.setattr(module, "Nursery", Here)
     found = run_comparison(
-        tmp_path / "x", choose_settings(world / "words.txt", models=["ngram"], minutes=0.1, split="90/10")
+        tmp_path / "x", choose_settings(world / "words.txt", models=["ngram"], minutes=0.3, split="90/10")
     )
     assert found.scored == "valid"
     (ngram,) = found.ladder
@@ -960,7 +984,7 @@ def test_two_tokenizers_are_two_entries_on_one_scale(
     world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "Nursery", Here)
-    settings = choose_settings(world / "words.txt", models=["ngram"], minutes=0.1, tokenizers=["char", "bpe"])
+    settings = choose_settings(world / "words.txt", models=["ngram"], minutes=0.3, tokenizers=["char", "bpe"])
     found = run_comparison(tmp_path / "x", settings)
     assert {entry.name: entry.tokenizer for entry in found.ladder} == {"ngram-char": "char", "ngram-bpe": "bpe"}
     for entry in found.ladder:
@@ -1001,7 +1025,7 @@ def nothing(path: Path) -> None:
         (empty, [], ["data.txt: the file is empty"]),
         (binary, [], ["data.txt: not UTF-8"]),
         (one_character, [], ["data.txt: too little text"]),
-        (words, ["--workers", "99"], ["--workers 99 is more than this machine's", "cores"]),
+        (words, ["--workers", "99"], ["--workers 99 is more than the", "cores that may be used here"]),
         (words, ["--workers", "0"], ["--workers 0 should be at least 1"]),
         (words, ["--models", "ngram,gtp"], ['unknown family "gtp". Did you mean "gpt"?']),
         (words, ["--models", "kalman"], ["kalman does not do the task text", "ngram"]),
@@ -1141,7 +1165,9 @@ def test_trials_at_once_share_the_cores(world: Path, monkeypatch: pytest.MonkeyP
         settings = settings_for(world, workers=workers)
         assert 1 <= settings.threads * settings.workers <= cores
         assert settings.threads == cores // workers
-    with pytest.raises(ConfigError, match=f"--workers {cores + 1} is more than this machine's {cores} cores"):
+    with pytest.raises(
+        ConfigError, match=f"--workers {cores + 1} is more than the {cores} cores that may be used here"
+    ):
         settings_for(world, workers=cores + 1)
 
 

@@ -15,6 +15,7 @@ from seqwise.comparison.compare import choose_settings
 from seqwise.comparison.folder import Folder
 from seqwise.comparison.jobs import prepare_data, score_trial, train_trial
 from seqwise.comparison.plan import ladder
+from seqwise.training.session import prepare
 
 TEXT = "the cat sat on the mat.\nthe dog sat on the log.\na cat and a dog sat, and a frog.\n" * 120
 
@@ -24,17 +25,25 @@ def never() -> bool:
 
 
 @pytest.fixture
-def run_trials(tmp_path: Path) -> Any:
-    """Trains and scores all trials of a ladder; returns the folder."""
+def run_trials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Trains all trials of a ladder, so many steps whatever the load of this machine, and scores them; returns the
+    folder."""
 
-    def run(**options: Any) -> Folder:
+    def in_steps(*given: Any, minutes: float, **options: Any) -> Any:
+        return prepare(*given, steps=60, **options)
+
+    monkeypatch.setattr(jobs, "prepare", in_steps)
+    monkeypatch.setattr(jobs, "LATEST", 1e9)
+
+    def run(most: int = 100_000, **options: Any) -> Folder:
         (tmp_path / "cats.txt").write_text(TEXT)
         threads = torch.get_num_threads()
         folder = Folder(tmp_path / "comparison")
         settings = choose_settings(tmp_path / "cats.txt", minutes=0.2, **options)
         folder.create(settings)
         prepare_data(folder.path, "data", never)
-        folder.save_plan(ladder(settings, 0.0), "")
+        amounts = {"valid_amount": most, "scored_amount": most, "measuring_seconds": 60.0}
+        folder.save_plan(ladder(settings, 0.0).trials, threads=1, **amounts)
         for trial in folder.trials:
             assert not train_trial(folder.path, trial.name, never)
             assert not score_trial(folder.path, trial.name, never)
@@ -56,11 +65,8 @@ def test_who_sees_a_window_is_validated_and_scored_in_windows_that_overlap(run_t
         assert abs(sliding - disjoint) > 1e-4  # else this test could not tell
 
 
-def test_of_a_long_text_the_same_characters_are_scored_for_every_tokenizer(
-    run_trials: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(jobs, "MOST_SCORED", 300)
-    folder = run_trials(models=["ngram"], tokenizers=["char", "bpe"])
+def test_of_a_long_text_the_same_characters_are_scored_for_every_tokenizer(run_trials: Any) -> None:
+    folder = run_trials(most=300, models=["ngram"], tokenizers=["char", "bpe"])
     scored = [folder.found(name, "scored") for name in ("ngram-char", "ngram-bpe")]
     stretches = [np.array(found["segments"]["statistics"])[0] for found in scored]
     assert [float(counts.sum()) for _, counts in (one.T for one in stretches)] == pytest.approx([300, 300])

@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import settings as how
 from hypothesis import strategies as st
 
-from seqwise.comparison.plan import Limits
+from seqwise.comparison.baselines import Baseline
+from seqwise.comparison.plan import MIN_UPDATES, Limits
 from seqwise.comparison.results import Entry, Figure, Metric, Point
 from seqwise.comparison.verdict import (
     PowerLaw,
@@ -23,6 +24,7 @@ from seqwise.comparison.verdict import (
     expected_gain,
     find_gaps,
     fit_power_law,
+    mark_candidate,
     mark_front,
     mark_limits,
     rank,
@@ -241,6 +243,86 @@ def test_one_entry_alone_is_used() -> None:
     name, sentences = verdict(entry("gpt", 1.5), entry("hmm", None, status="failed"))
     assert name == "gpt"
     assert sentences[0] == "Use gpt: 1.500 bits per character, the only family that could be scored."
+
+
+# -- who learned nothing ---------------------------------------------------------------------------------------------
+
+GUESSING = Baseline("the frequency of each token", scored_as(4.0))
+
+
+def marked(one: Entry, value: float, *, noise: float = 5.0, baseline: Baseline | None = GUESSING) -> Entry:
+    return mark_candidate(one, scored_as(value, noise=noise), baseline, BITS, minutes=2.0)
+
+
+def test_a_network_of_few_updates_is_no_candidate_and_told_how_long_it_would_need() -> None:
+    few = marked(entry("lstm", 2.0, updates=6), 2.0)
+    assert few.not_trained == "6 updates; give it about 50 minutes"
+    assert marked(entry("lstm", 2.0, updates=1), 2.0).not_trained.startswith("1 update; ")
+    assert marked(entry("lstm", 2.0, updates=MIN_UPDATES - 1), 2.0).not_trained
+    assert marked(entry("lstm", 2.0, updates=MIN_UPDATES), 2.0).not_trained == ""
+    assert marked(entry("ngram", 2.0, updates=None), 2.0).not_trained == ""  # does not learn by updates
+
+
+@pytest.mark.parametrize(("value", "is_better"), [(3.5, True), (4.0, False), (4.5, False)])
+def test_who_is_not_surely_better_than_guessing_is_no_candidate(value: float, is_better: bool) -> None:
+    found = marked(entry("lstm", value, updates=1000), value)
+    assert (found.not_trained == "") is is_better
+    if not is_better:
+        assert f"than the frequency of each token ({value:.3f} against 4.000 bits/char)" in found.not_trained
+
+
+def test_a_little_better_by_chance_is_not_better() -> None:
+    found = [marked(entry("lstm", 3.99, updates=1000), 3.99, noise=noise) for noise in (0.01, 60.0)]
+    assert [bool(one.not_trained) for one in found] == [False, True]
+
+
+def test_of_an_older_comparison_without_a_baseline_nothing_is_said() -> None:
+    assert marked(entry("lstm", 9.0), 9.0, baseline=None).not_trained == ""
+    assert mark_candidate(entry("lstm", None), None, GUESSING, BITS, 2.0).not_trained == ""
+
+
+def test_who_learned_nothing_has_no_place_and_the_first_sentence_says_so() -> None:
+    """It would be first by its value."""
+    idle = entry("lstm", 1.0, not_trained="6 updates; give it about 50 minutes", bytes_on_disk=1)
+    others = [entry("ngram", 2.0), entry("hmm", 3.0)]
+    entries = [idle, *others]
+    name, sentences = verdict(*entries)
+    assert name == "ngram"
+    assert sentences[0] == "Not trained: lstm (6 updates; give it about 50 minutes)."
+    assert sentences[1].startswith("Use ngram: 2.000 bits per character, 1.000 less than hmm")
+    assert [e.name for e in rank(entries, BITS)] == ["ngram", "hmm", "lstm"]
+    assert [(gap.better, gap.worse) for gap in find_gaps(entries, scores_of(entries))] == [("ngram", "hmm")]
+    assert [e.is_on_front for e in mark_front(entries, BITS)] == [False, True, False]
+
+
+def test_who_was_left_out_is_named_with_the_budget_that_would_do() -> None:
+    entries = [entry("ngram", 2.0), entry("gpt", None, status="left out"), entry("lstm", None, status="left out")]
+    name, sentences = recommend(entries, scores_of(entries), BITS, minutes=13.2)
+    assert name == "ngram"
+    assert sentences[0] == "Not trained: gpt, lstm (no time was left). About 14 minutes would train all."
+
+
+def test_if_nobody_learned_nothing_is_recommended() -> None:
+    entries = [
+        entry("lstm", 6.56, not_trained="7 updates; give it about 30 minutes", updates=7),
+        entry("ngram", 4.0, not_trained="on validation it is not surely better than guessing"),
+    ]
+    name, sentences = recommend(entries, scores_of(entries), BITS, minutes=30.0)
+    assert name is None
+    assert sentences[0] == "No model learned enough to be recommended."
+    assert sentences[1].startswith("Not trained: lstm (7 updates; give it about 30 minutes); ngram (on validation")
+    assert not any("Use " in sentence for sentence in sentences)
+
+
+def test_who_learned_in_the_finals_is_not_called_untrained() -> None:
+    ladder = entry("lstm", 6.0, not_trained="60 updates; give it about 4 minutes", updates=60)
+    final = replace(entry("lstm-final", 2.0, updates=400), stage="final")
+    name, sentences = verdict(ladder, final, entry("ngram", 3.0))
+    assert name == "lstm-final"
+    assert sentences[0].startswith("Use lstm-final")
+
+
+# -- the sentences ---------------------------------------------------------------------------------------------------
 
 
 def test_where_all_are_over_a_limit_none_is_recommended() -> None:

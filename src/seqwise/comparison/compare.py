@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from ..errors import CheckpointError, ConfigError, DataError, SeqwiseError, did_you_mean
+from ..errors import CheckpointError, ConfigError, DataError, did_you_mean
 from ..evaluation.segments import Metric, Segments
 from ..machine import available_cores, wanted_threads
 from ..models import MODELS
@@ -142,11 +142,12 @@ def run_comparison(
         runner = _Runner(folder, chosen, nursery, watch or _Silent(), wants_stop)
         try:
             runner.prepare()
-            return runner.run()
-        except SeqwiseError:
-            if settings is not None and not (path / "runs").exists():  # it was made just now, and nothing was trained
+            runner.plan()
+        except (ConfigError, DataError):
+            if settings is not None:  # it was made just now, and there is nothing in it
                 shutil.rmtree(path)
             raise
+        return runner.run()
 
 
 class _Runner:
@@ -161,13 +162,11 @@ class _Runner:
         self.clock_before = folder.clock
 
     def run(self) -> Comparison:
-        if not self.is_stopped and "valid_amount" not in (self.folder.read_if_there("plan.json") or {}):
-            self._plan_ladder()
+        """Train and score what was planned."""
         self._train("ladder")
-        while not self.is_stopped and not self.folder.read("plan.json")["why"]:
-            if self.folder.read("plan.json")["left_out"]:
-                self._plan_second_round()
-                self._train("ladder")
+        if not self.is_stopped and self._plan_second_round():
+            self._train("ladder")
+        if not self.is_stopped and not self.folder.read("plan.json")["why"]:
             self._plan_finals()
         self._train("final")
         if not self.is_stopped:
@@ -177,8 +176,10 @@ class _Runner:
         self.watch.tell("writing the report")
         return self._write(is_complete=not self.is_stopped)
 
-    def _plan_ladder(self) -> None:
+    def plan(self) -> None:
         """Time an update and a scoring of everyone, then decide who is trained, for how long, and what ranks them."""
+        if self.is_stopped or "valid_amount" in (self.folder.read_if_there("plan.json") or {}):
+            return
         if any(self.folder.found(trial.name, "trained") for trial in self.folder.trials):
             raise CheckpointError(
                 f"{self.folder.path} was begun by an older seqwise, which planned otherwise. Begin the comparison "
@@ -203,19 +204,24 @@ class _Runner:
         amount = amount_to_validate(made.trials, timings)
         self.nursery.start(Job("baseline", str(amount)))
         (ended,) = self._wait()
-        if ended.code and not self.is_stopped:
+        if self.is_stopped:
+            return
+        if ended.code:
             raise DataError(ended.reason)
         enough = minutes_for_all(self.settings, timings, self._clock())
         self.folder.save_plan(made.trials, left_out=made.left_out, valid_amount=amount, minutes_for_all=enough)
 
-    def _plan_second_round(self) -> None:
-        """Who was left out is trained where the others needed less than was thought."""
+    def _plan_second_round(self) -> bool:
+        """Whether somebody who was left out can be trained, because the others needed less than was thought."""
         plan = self.folder.read("plan.json")
+        if plan["why"] or not plan["left_out"]:
+            return False
         timings = {name: self.folder.timing(name) for name in plan["left_out"]}
         made = second_round(self.settings, self._clock(), timings, plan["left_out"])
         self.folder.save_plan([*self.folder.trials, *made.trials], left_out=made.left_out)
         for name, reason in made.left_out.items():
             self.watch.tell(f"{name} is left out: {reason}")
+        return bool(made.trials)
 
     def _plan_scoring(self, trained: Sequence[Trial]) -> None:
         """As much is scored and measured as the time that is left allows, by what validation took each of them."""

@@ -16,7 +16,7 @@ from typing import Any
 
 from ..errors import ConfigError, did_you_mean
 from ..models import MODELS, Family
-from ..pages.quantities import duration, two_figures
+from ..pages.quantities import duration
 from .results import Stage
 
 RESERVE = 0.12  # of the budget, for scoring and measuring at the end
@@ -204,9 +204,10 @@ def ladder(settings: Settings, spent: float, timings: Mapping[str, Timing] | Non
     made = _fitting(settings, everyone, timings, seconds)
     if not made.trials:
         least = min(timings.get(name, UNTIMED).least for name in made.left_out)
+        enough = math.ceil(100 * minutes_for(settings, [least], spent)) / 100
         raise ConfigError(
             f"--minutes {settings.minutes:g} is too short to read this data and to train and score a single model: "
-            f"that takes about {two_figures(minutes_for(settings, [least], spent))} minutes on this machine now."
+            f"that takes about {enough:g} minutes on this machine now."
         )
     return made
 

@@ -19,6 +19,7 @@ from .results import Entry, Gap, Point
 NEAR = 0.15  # of the value: a smaller or faster model that costs more is no alternative
 MUCH = 2.0  # times smaller or faster
 AS_GOOD = 0.03  # of the value, where validation cannot tell two models apart
+SMALLER = 0.9  # times the size of the best: who is as good and that much smaller is preferred
 FIT_FROM = 0.1  # share of a curve that is left out of the fit: what comes first says little of what comes last
 FIT_TO = 0.75  # share of a curve that a fit must foretell the rest from
 FIT_HOLDS = 0.015  # relative error of what it foretold
@@ -115,6 +116,8 @@ def choose_winner(entries: Sequence[Entry], validated: dict[str, Segments], metr
     def is_as_good(entry: Entry) -> bool:
         if entry.name not in validated or entry.valid is None or best.valid is None:
             return False
+        if entry.bytes_on_disk > SMALLER * best.bytes_on_disk:
+            return False
         if not metric.cost(entry.valid) - metric.cost(best.valid) <= AS_GOOD * abs(best.valid):
             return False
         return not compare_segments(validated[best.name], validated[entry.name]).is_distinguishable
@@ -170,7 +173,8 @@ def _why(winner: Entry, entries: Sequence[Entry], segments: dict[str, Segments],
     use = f"Use {winner.name}: {winner.test.value:.{metric.digits}f} {metric.name}"
     others = [e for e in entries if e.family != winner.family and is_candidate(e) and not e.over_limit]
     if not others:
-        return f"{use}, the only family that learned something and could be scored."
+        alone = "learned something" if any(e.not_trained for e in entries) else "could be scored"
+        return f"{use}, the only family that {alone}."
     other = rank(others, metric)[0]
     more = "more" if metric.is_higher_better else "less"
     found = compare_segments(segments[winner.name], segments[other.name])

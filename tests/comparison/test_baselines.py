@@ -1,0 +1,89 @@
+"""What one gets without learning, computed once more by hand."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from seqwise.comparison.baselines import most_frequent_answer, most_frequent_target, naive_forecast, token_frequencies
+from seqwise.data.examples import ExampleStore
+from seqwise.data.numbers import NumberStore, Scaling
+from seqwise.data.pair_store import build_pair_store
+from seqwise.settings import DataConfig, TokenizerConfig
+from seqwise.tasks import task_named
+from seqwise.text import train_tokenizer
+
+
+def test_frequencies_of_tokens_cost_their_entropy(tmp_path: Path) -> None:
+    """Of characters that are as frequent in both parts: sum of -p log2 p, but for smoothing and line ends."""
+    (tmp_path / "a.txt").write_text("aab c\n" * 3000)
+    task, config = task_named("text"), DataConfig(source=[str(tmp_path / "a.txt")])
+    data = task.open(config)
+    vocab = task.learn_vocab(data, TokenizerConfig(), lambda _: None)
+    stores = task.stores(data, vocab)
+    found = token_frequencies(task, stores["train"], stores["valid"], vocab, config)
+    counts = np.array(list(Counter("aab c\n").values())) / 6
+    assert found.segments.value == pytest.approx(-(counts * np.log2(counts)).sum(), rel=0.01)
+
+
+def series(values: np.ndarray, first: int, *, missing: tuple[int, ...] = ()) -> NumberStore:
+    rows = np.concatenate([[[0.0]], values[:, None]])
+    is_observed = np.ones_like(rows, dtype=bool)
+    is_observed[[0, *missing]] = False
+    return NumberStore(np.where(is_observed, rows, 0.0), is_observed, first)
+
+
+def density(error: np.ndarray, spread: float) -> float:
+    return float((0.5 * (error / spread) ** 2 + math.log(spread) + 0.5 * math.log(2 * math.pi)).mean())
+
+
+def test_of_a_walk_the_last_number_goes_on() -> None:
+    walk = np.cumsum(np.random.default_rng(0).normal(size=400))
+    scaling = Scaling(["x"], np.array([0.0]), np.array([3.0]))
+    found = naive_forecast(series(walk[:300], 1), series(walk, 301), scaling, season=1)
+    spread = math.sqrt(float((np.diff(walk[:300], prepend=0.0) ** 2).mean()))
+    assert found.name == "the last number"
+    expected = density(np.diff(walk)[299:], spread) + math.log(3.0)  # in the data's own units
+    assert found.segments.value == pytest.approx(expected)
+
+
+def test_of_noise_it_is_the_mean_and_of_seasons_the_last_one() -> None:
+    random = np.random.default_rng(0)
+    scaling = Scaling(["x"], np.array([0.0]), np.array([1.0]))
+    noise = random.normal(size=400)
+    assert naive_forecast(series(noise[:300], 1), series(noise, 301), scaling, season=1).name == "the mean"
+    seasons = np.tile(random.normal(size=12), 40) + 0.1 * random.normal(size=480)
+    found = naive_forecast(series(seasons[:360], 1), series(seasons, 361), scaling, season=12)
+    assert found.name == "the number 12 steps before"
+
+
+def test_what_is_missing_costs_nothing() -> None:
+    values = np.random.default_rng(1).normal(size=60)
+    scaling = Scaling(["x"], np.array([0.0]), np.array([1.0]))
+    train = series(values[:40], 1, missing=(5, 6))
+    found = naive_forecast(train, series(values, 41, missing=(50, 51)), scaling, season=1)
+    assert found.segments.statistics[0, :, 1].sum() == 18  # of 20 steps
+    assert math.isfinite(found.segments.value)
+
+
+def test_the_most_frequent_label_is_wrong_as_often_as_others_come() -> None:
+    inputs = np.zeros((6, 3), dtype=np.int64)
+    train = ExampleStore(inputs, np.array([2, 0, 2, 1, 2, 0]))
+    valid = ExampleStore(inputs[:4], np.array([2, 2, 0, 2]))
+    assert most_frequent_answer(train, valid).segments.value == pytest.approx(0.25)
+    numbers = ExampleStore(inputs[:2], np.array([1.0, 3.0], dtype=np.float32))
+    found = most_frequent_answer(numbers, ExampleStore(inputs[:1], np.array([5.0], dtype=np.float32)))
+    assert (found.name, found.segments.value) == ("the mean", pytest.approx(9.0))
+
+
+def test_the_most_frequent_target_answers_every_source() -> None:
+    pairs = [("a", "ja"), ("b", "nein"), ("c", "ja")]
+    tokenizer = train_tokenizer("char", ["abcjaneinß\n"])
+    found = most_frequent_target([target for _, target in pairs], build_pair_store(pairs, tokenizer, tokenizer))
+    always_right = most_frequent_target(["ja"], build_pair_store([("a", "ja")] * 3, tokenizer, tokenizer))
+    assert always_right.segments.value == pytest.approx(-100.0)
+    assert -100 < found.segments.value < 0
