@@ -2,6 +2,7 @@
 
     python -m benchmarks.comparing names prose code        # the cases to run; all without
     python -m benchmarks.comparing shakespeare             # 30 minutes, against ten minutes of one family (hand work)
+    python -m benchmarks.comparing budget                  # is the budget kept, on a quiet machine and on a busy one?
 
 What should win is said beforehand, with the reason; the comparisons stay in --out.
 """
@@ -9,7 +10,13 @@ What should win is said beforehand, with the reason; the comparisons stay in --o
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+import multiprocessing
+import multiprocessing.synchronize
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +24,7 @@ import numpy as np
 
 from benchmarks.measure import say_load
 from seqwise.comparison.compare import choose_settings, run_comparison
+from seqwise.comparison.results import Comparison
 from seqwise.data.builtin import builtin_file
 from seqwise.data.public import find_public
 
@@ -69,12 +77,66 @@ CASES = {
 }
 
 
+def busy(stop: multiprocessing.synchronize.Event) -> None:
+    """Other work: matrix products on all cores, as another training would do."""
+    matrix = np.random.default_rng(0).normal(size=(700, 700))
+    while not stop.is_set():
+        matrix = np.tanh(matrix @ matrix / 700)
+
+
+@contextmanager
+def load(num: int) -> Iterator[None]:
+    """So many other processes at work."""
+    context = multiprocessing.get_context("spawn")
+    stop = context.Event()
+    others = [context.Process(target=busy, args=(stop,)) for _ in range(num)]
+    for other in others:
+        other.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for other in others:
+            other.join()
+
+
+BUDGETS = (("prose", 1.0), ("python-reference", 2.0), ("dates:en-fr", 3.0))
+ALLOWED = {0: 1.10, 1: 1.25}  # times the budget, and five seconds more, by number of other processes
+
+
+def check_budgets(out: Path, repeats: int) -> None:
+    """Wall clock of whole commands, quiet and busy in turns."""
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "prose.txt").write_text(prose())
+    for name, minutes in BUDGETS:
+        source = str(out / "prose.txt") if name == "prose" else name
+        for repeat in range(repeats):
+            for others, factor in ALLOWED.items():
+                path = out / f"budget-{name.replace(':', '-')}-{others}-{repeat}"
+                command = ["compare", source, "--minutes", str(minutes), "--out", str(path)]
+                with load(others):
+                    began = time.perf_counter()
+                    subprocess.run([sys.executable, "-c", "from seqwise.cli import main; main()", *command], check=True,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
+                    seconds = time.perf_counter() - began
+                found = Comparison.read(path / "compare.json")
+                most = factor * 60 * minutes + 5
+                kept = "kept" if seconds <= most else "MISSED"
+                print(f"{name}, {minutes:g} min, {others} other at work: {seconds:.0f} s of {most:.0f} allowed, {kept}")
+                print(f"  {' '.join(found.recommendation)}")
+                print(f"  {', '.join(f'{part} {spent:.0f} s' for part, spent in found.seconds.items())}", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("cases", nargs="*", default=list(CASES))
     parser.add_argument("--out", type=Path, default=Path("runs/comparing"))
+    parser.add_argument("--repeats", type=int, default=3, help="of the budgets")
     options = parser.parse_known_args()[0]
     say_load()
+    if "budget" in options.cases:
+        check_budgets(options.out, options.repeats)
+        options.cases.remove("budget")
     for name in options.cases:
         case = CASES[name]
         print(f"== {name}, {case.minutes:g} minutes; expected {' or '.join(case.expected)}: {case.why}", flush=True)
