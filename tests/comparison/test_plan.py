@@ -162,7 +162,7 @@ def test_where_time_is_enough_the_finals_keep_their_half() -> None:
 def test_a_budget_in_which_nobody_could_learn_is_refused_with_the_least_that_would_do() -> None:
     settings = asked(minutes=0.1, models=["ngram", "gpt"])
     timings = {"ngram": Timing(1.0, 0.0, 1e-5), "gpt": Timing(1.0, 1.0, 1e-5)}
-    with pytest.raises(ConfigError, match=r"--minutes 0\.1 is too short .* about 0\.17 minutes"):
+    with pytest.raises(ConfigError, match=r"--minutes 0\.1 is too short .* about 0\.18 minutes"):
         ladder(settings, 5.0, timings)
     assert ladder(replace(settings, minutes=0.172), 5.0, timings).trials[0].name == "ngram"
 

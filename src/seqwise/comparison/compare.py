@@ -23,6 +23,7 @@ from .assemble import write_results
 from .folder import Folder
 from .nursery import STOPPED, Ended, Job, Nursery, check_can_fork
 from .plan import (
+    MAX_TIMING,
     SCORING_SHARE,
     Limits,
     Settings,
@@ -196,10 +197,14 @@ class _Runner:
             if threads < self.settings.threads:
                 self.watch.tell("other work on this machine makes several threads slower than one: each trial has one")
         self.folder.save_plan(self.folder.trials, threads=threads)
-        self._work("timing", "time", timed, done="timed")
+        self._work("timing", "time", timed, done="timed", until=MAX_TIMING * 60 * self.settings.minutes)
         if self.is_stopped:
             return
-        timings = {trial.entry: self.folder.timing(trial.entry) for trial in timed}
+        timings = {
+            trial.entry: self.folder.timing(trial.entry)
+            for trial in timed
+            if self.folder.found(trial.name, "timed") or self.folder.found(trial.name, "failed")
+        }
         made = ladder(self.settings, self._clock(), timings)
         amount = amount_to_validate(made.trials, timings)
         self.nursery.start(Job("baseline", str(amount)))
@@ -216,7 +221,7 @@ class _Runner:
         plan = self.folder.read("plan.json")
         if plan["why"] or not plan["left_out"]:
             return False
-        timings = {name: self.folder.timing(name) for name in plan["left_out"]}
+        timings = {name: self.folder.timing(name) for name in plan["left_out"] if self.folder.found(name, "timed")}
         made = second_round(self.settings, self._clock(), timings, plan["left_out"])
         self.folder.save_plan([*self.folder.trials, *made.trials], left_out=made.left_out)
         for name, reason in made.left_out.items():
@@ -253,17 +258,20 @@ class _Runner:
             raise DataError(ended.reason)
         self.watch.tell(self.folder.read("prepared.json")["data"]["description"])
 
-    def _work(self, what: str, kind: str, trials: Sequence[Trial], *, done: str) -> None:
-        """A job for each trial that has not had it yet, as many at once as there are workers."""
+    def _work(self, what: str, kind: str, trials: Sequence[Trial], *, done: str, until: float = math.inf) -> None:
+        """A job for each trial that has not had it yet, as many at once as there are workers; none is begun later than
+        `until` seconds on the clock."""
         todo = [trial for trial in trials if not self.folder.found(trial.name, done)]
         for trial in todo:  # what failed before has another try
             self.folder.forget(trial.name, "failed")
         waiting = list(todo)
         self.watch.begin(what, [trial.name for trial in trials])
         while (waiting or self.nursery.running) and not self.is_stopped:
+            if self._clock() > until:
+                waiting = []
             while waiting and len(self.nursery.running) < self.settings.workers:
                 self.nursery.start(Job(kind, waiting.pop(0).name))
-            for ended in self._wait():
+            for ended in self._wait() if self.nursery.running else []:
                 self._take_in(ended, done)
 
     def _wait(self) -> list[Ended]:

@@ -149,7 +149,7 @@ def _seconds_of_update(session: Session, model: Any, seconds: float) -> float:
 
 def _seconds_of_scoring(session: Session, subject: Subject, model: Any, seconds: float) -> float:
     """Of one unit of the validation part: more of it is scored while that takes little time."""
-    run, task, most = session.run, session.task, MIN_SCORED
+    run, task, most = session.run, session.task, subject.timed
     config, options = subject.as_if_trained(run.config.data), subject.score_options(model)
     while True:
         store, is_whole = subject.beginning(task, session.data, "valid", run.vocab, most)

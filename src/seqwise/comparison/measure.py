@@ -48,6 +48,9 @@ TIMED_STEPS = 40
 class Subject(Protocol):
     """What a comparison needs to know of a task."""
 
+    timed: int
+    """Characters, steps or examples that are scored to see how long that takes; more where it is quick."""
+
     def sizes(self, data: Any, stores: dict[str, Any]) -> dict[str, int]:
         """Of the parts: characters, steps or sequences."""
         ...
@@ -111,6 +114,8 @@ class Timer:
 
 
 class TextSubject:
+    timed = 2000
+
     def sizes(self, data: TextData, stores: dict[str, Any]) -> dict[str, int]:
         return dict(data.characters)
 
@@ -166,6 +171,8 @@ class TextSubject:
 
 
 class NumberSubject:
+    timed = 2000
+
     def sizes(self, data: NumberData, stores: dict[str, Any]) -> dict[str, int]:
         return {part: rows.stop - rows.start for part, rows in data.parts.items()}
 
@@ -215,6 +222,8 @@ class NumberSubject:
 
 
 class LabelSubject:
+    timed = 200
+
     def sizes(self, data: ExampleData, stores: dict[str, Any]) -> dict[str, int]:
         return {part: len(store) for part, store in stores.items()}
 
@@ -252,6 +261,8 @@ class LabelSubject:
 
 
 class PairSubject:
+    timed = 200
+
     def sizes(self, data: PairData, stores: dict[str, Any]) -> dict[str, int]:
         return {part: len(pairs) for part, pairs in data.parts.items()}
 

@@ -10,7 +10,7 @@ scores as much as fits it.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -147,6 +147,8 @@ class Timing:
         return self.start + learning + MIN_SCORED * self.score
 
 
+NOT_TIMED = "this machine is so slow now that there was no time to see how long an update of it takes"
+MAX_TIMING = 0.25  # of the budget: who is not timed by then is left out
 UNTIMED = Timing(0.0, 0.0, 0.0)
 """Of an entry that failed when it was timed; it is tried all the same, and tells its reason then."""
 
@@ -201,9 +203,11 @@ def ladder(settings: Settings, spent: float, timings: Mapping[str, Timing] | Non
     seconds = seconds_left(settings, spent)
     if timings is None:
         return Ladder(_in_equal_shares(settings, everyone, "ladder", LADDER_SHARE * seconds), {})
-    made = _fitting(settings, everyone, timings, seconds)
+    names = {entry: entry_name(settings, *entry, "ladder") for entry in everyone}
+    made = _fitting(settings, [entry for entry in everyone if names[entry] in timings], timings, seconds)
+    made.left_out.update({name: NOT_TIMED for name in names.values() if name not in timings})
     if not made.trials:
-        least = min(timings.get(name, UNTIMED).least for name in made.left_out)
+        least = min((timing.least for timing in timings.values()), default=60 * settings.minutes)
         enough = math.ceil(100 * minutes_for(settings, [least], spent)) / 100
         raise ConfigError(
             f"--minutes {settings.minutes:g} is too short to read this data and to train and score a single model: "
@@ -212,15 +216,19 @@ def ladder(settings: Settings, spent: float, timings: Mapping[str, Timing] | Non
     return made
 
 
-def second_round(settings: Settings, spent: float, timings: Mapping[str, Timing], left_out: Collection[str]) -> Ladder:
-    """Those that were left out, once more: others may have needed less than their share."""
+def second_round(
+    settings: Settings, spent: float, timings: Mapping[str, Timing], left_out: Mapping[str, str]
+) -> Ladder:
+    """Those that were left out (with the reason) and timed, once more: others may have needed less than their share."""
     entries = [
         (model, tokenizer)
         for model in settings.models
         for tokenizer in settings.tokenizers
-        if entry_name(settings, model, tokenizer, "ladder") in left_out
+        if entry_name(settings, model, tokenizer, "ladder") in timings.keys() & left_out.keys()
     ]
-    return _fitting(settings, entries, timings, seconds_left(settings, spent))
+    trials = _fitting(settings, entries, timings, seconds_left(settings, spent)).trials
+    trained = {trial.entry for trial in trials}
+    return Ladder(trials, {name: why for name, why in left_out.items() if name not in trained})
 
 
 def _fitting(
@@ -229,7 +237,7 @@ def _fitting(
     """As many entries as can learn something in equal shares of the time; the most expensive are left out."""
 
     def least(entry: tuple[str, str]) -> float:
-        return timings.get(entry_name(settings, *entry, "ladder"), UNTIMED).least
+        return timings[entry_name(settings, *entry, "ladder")].least
 
     cheapest_first, share = sorted(entries, key=least), 0.0
     for num in range(len(entries), 0, -1):
@@ -254,9 +262,9 @@ def minutes_for(settings: Settings, least: Sequence[float], spent: float) -> flo
 
 
 def minutes_for_all(settings: Settings, timings: Mapping[str, Timing], spent: float) -> float:
-    """The shortest budget in which nobody is left out."""
-    least = [timing.least for timing in timings.values()]
-    return minutes_for(settings, [one for one in least for _ in range(settings.seeds)], spent)
+    """The shortest budget in which nobody is left out; who was not timed is thought to be no slower than the others."""
+    num_trials = len(settings.models) * len(settings.tokenizers) * settings.seeds
+    return minutes_for(settings, [max(timing.least for timing in timings.values())] * num_trials, spent)
 
 
 def amount_to_validate(trials: Sequence[Trial], timings: Mapping[str, Timing]) -> int:

@@ -155,10 +155,10 @@ def recommend(
 
 def _not_trained(entries: Sequence[Entry], minutes: float | None) -> list[str]:
     """Who learned nothing, or had no time to; not who did so in the ladder and learned in the finals."""
-    learned = {entry.family for entry in entries if is_candidate(entry)}
+    learned = {entry.name.removesuffix("-final") for entry in entries if is_candidate(entry)}
     by_reason: dict[str, list[str]] = {}
     for entry in entries:
-        if (entry.not_trained or entry.status == "left out") and entry.family not in learned:
+        if (entry.not_trained or entry.status == "left out") and entry.name.removesuffix("-final") not in learned:
             by_reason.setdefault(entry.not_trained or "no time was left", []).append(entry.name)
     if not by_reason:
         return []
@@ -173,8 +173,8 @@ def _why(winner: Entry, entries: Sequence[Entry], segments: dict[str, Segments],
     use = f"Use {winner.name}: {winner.test.value:.{metric.digits}f} {metric.name}"
     others = [e for e in entries if e.family != winner.family and is_candidate(e) and not e.over_limit]
     if not others:
-        alone = "learned something" if any(e.not_trained for e in entries) else "could be scored"
-        return f"{use}, the only family that {alone}."
+        is_alone_in_learning = any(e.not_trained or e.status == "left out" for e in entries)
+        return f"{use}, the only family that {'learned something' if is_alone_in_learning else 'could be scored'}."
     other = rank(others, metric)[0]
     more = "more" if metric.is_higher_better else "less"
     found = compare_segments(segments[winner.name], segments[other.name])
