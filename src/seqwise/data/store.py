@@ -16,7 +16,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +26,7 @@ import numpy as np
 import torch
 
 from ..errors import DataError
-from ..text import Encoded, Tokenizer, whole_blocks
+from ..text import Tokenizer, whole_blocks
 from .batch import Batch, next_token_batch
 from .folders import cache_folder
 from .source import TextData
@@ -40,13 +40,13 @@ class Sparse(NamedTuple):
     """Values of a few tokens."""
 
     places: np.ndarray
-    """int64, rising: 0 is the first token of the text."""
+    """int64, rising: 0 is the first token of the text. Where one comes twice, its last value counts."""
     values: np.ndarray
 
     def put(self, into: np.ndarray, places: np.ndarray) -> None:
         """The values of those `places` that have one, into what belongs to the places."""
         if len(self.places):
-            near = np.minimum(np.searchsorted(self.places, places), len(self.places) - 1)
+            near = np.maximum(np.searchsorted(self.places, places, side="right") - 1, 0)
             is_there = self.places[near] == places
             into[is_there] = self.values[near[is_there]]
 
@@ -138,26 +138,7 @@ def store_of_text(text: str, tokenizer: Tokenizer) -> TokenStore:
     return TokenStore(ids, len(text), usual, odd_lengths, Sparse(encoded.unknown, encoded.spelling))
 
 
-SIDES = {"odd_places": np.int64, "odd_lengths": np.int64, "unknown_places": np.int64, "spelling": np.float64}
-
-
-def _measured(data: TextData, part: str, tokenizer: Tokenizer) -> Iterator[tuple[Encoded, int]]:
-    """The text, block by block, with the characters of each. White space that is a block by itself goes to the word
-    after it, as within a block, or to the last one of all."""
-    held: tuple[Encoded, int] | None = None
-    spare = 0  # characters without a token
-    for block in whole_blocks(data.parts[part].blocks()):
-        encoded = tokenizer.measure(block)
-        if not len(encoded.ids):
-            spare += len(block)
-            continue
-        encoded.lengths[0] += spare
-        if held is not None:
-            yield held
-        held, spare = (encoded, spare + len(block)), 0
-    if held is not None:
-        held[0].lengths[-1] += spare
-        yield held[0], held[1] + spare
+SIDES = {"odd_places": np.int64, "odd_lengths": np.int32, "unknown_places": np.int64, "spelling": np.float64}
 
 
 def _write(data: TextData, part: str, tokenizer: Tokenizer, folder: Path, progress: Callable[[int], None]) -> None:
@@ -188,24 +169,37 @@ def _write_files(
     """ids.bin, and those beside it that are not empty; what `_open` wants to know of them."""
     dtype = np.uint16 if tokenizer.vocab_size <= 1 << 16 else np.uint32
     usual, written = tokenizer.usual_lengths, dict.fromkeys(("ids", *SIDES), 0)
-    num_chars = 0
+    num_chars = spare = last_length = 0  # spare: white space that is a block by itself, and that no word stands for
+
     with ExitStack() as open_files:
         files = {name: open_files.enter_context((folder / f"{name}.bin").open("wb")) for name in written}
-        np.array([tokenizer.boundary], dtype=dtype).tofile(files["ids"])
-        for encoded, characters in _measured(data, part, tokenizer):
-            odd = np.flatnonzero(encoded.lengths != usual[encoded.ids])
-            arrays = {
-                "ids": encoded.ids.astype(dtype),
-                "odd_places": written["ids"] + odd,
-                "odd_lengths": encoded.lengths[odd],
-                "unknown_places": written["ids"] + encoded.unknown,
-                "spelling": encoded.spelling,
-            }
+
+        def write(**arrays: np.ndarray) -> None:
             for name, array in arrays.items():
                 array.tofile(files[name])
                 written[name] += len(array)
-            num_chars += characters
-            progress(characters)
+
+        def write_block(block: str) -> None:
+            nonlocal spare, last_length
+            encoded, before = tokenizer.measure(block), written["ids"]
+            if not len(encoded.ids):
+                spare += len(block)
+                return
+            encoded.lengths[0] += spare  # as within a block it goes to the word after it
+            last_length, spare = int(encoded.lengths[-1]), 0
+            odd = np.flatnonzero(encoded.lengths != usual[encoded.ids])
+            write(odd_places=before + odd, odd_lengths=encoded.lengths[odd])
+            write(unknown_places=before + encoded.unknown, spelling=encoded.spelling)
+            write(ids=encoded.ids.astype(dtype))
+
+        np.array([tokenizer.boundary], dtype=dtype).tofile(files["ids"])
+        for block in whole_blocks(data.parts[part].blocks()):
+            write_block(block)
+            num_chars += len(block)
+            progress(len(block))
+        if spare and written["ids"]:
+            last = np.array([written["ids"] - 1]), np.array([last_length + spare], dtype=np.int32)
+            write(odd_places=last[0], odd_lengths=last[1])
     for name in SIDES:
         if not written[name]:
             (folder / f"{name}.bin").unlink()

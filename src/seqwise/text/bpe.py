@@ -60,7 +60,7 @@ class BPETokenizer:
     def usual_lengths(self) -> np.ndarray:
         """Characters that begin in a token; it may end in the middle of one."""
         vocabulary = self._backend.get_vocab()
-        lengths = np.zeros(max(vocabulary.values()) + 1, dtype=np.int64)
+        lengths = np.zeros(max(vocabulary.values()) + 1, dtype=np.int32)
         for piece, token in vocabulary.items():
             lengths[token] = sum(sign not in CONTINUATIONS for sign in piece)
         return lengths

@@ -13,7 +13,7 @@ class Encoded(NamedTuple):
     ids: np.ndarray
     """int64 (T,)."""
     lengths: np.ndarray
-    """int64 (T,): characters each token stands for; 0 where it only ends one that a token before it began."""
+    """int32 (T,): characters each token stands for; 0 where it only ends one that a token before it began."""
     unknown: np.ndarray
     """int64 (U,): places of the words that the vocabulary does not have, a written "<unk>" not among them."""
     spelling: np.ndarray

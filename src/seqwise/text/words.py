@@ -77,7 +77,7 @@ class WordTokenizer:
         ends = spans[:, 1]
         if len(read) != len(text):  # a few characters have longer small letters
             ends = np.searchsorted(np.cumsum([len(char.lower()) for char in text]), ends) + 1
-        lengths = np.diff(ends, prepend=0)
+        lengths = np.diff(ends, prepend=0).astype(np.int32)
         if len(lengths):
             lengths[-1] += len(text) - ends[-1]
         return Encoded(ids, lengths, unknown[is_spelled], spelling)
@@ -85,7 +85,7 @@ class WordTokenizer:
     @functools.cached_property
     def usual_lengths(self) -> np.ndarray:
         """With the space before it."""
-        return np.array([len(piece) + (piece != "\n") for piece in self.pieces])
+        return np.array([len(piece) + (piece != "\n") for piece in self.pieces], dtype=np.int32)
 
     @functools.cached_property
     def _spelling(self) -> Spelling:
