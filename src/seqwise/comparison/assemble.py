@@ -23,6 +23,7 @@ from .table import write_markdown
 from .verdict import find_gaps, mark_front, mark_limits, rank, recommend
 
 MOST_SENTENCES = 3
+UNKNOWN = "their letters are paid for in bits per character, and not in the perplexity"
 LATE = "ended before its last step: the machine was slower than when its steps were timed"
 
 
@@ -145,8 +146,12 @@ def _entry(
     together = joined(list(segments.values()))
     shown: dict[str, Any] = next(iter(scored.values()))
     match = shown.get("memorised")
+    unknown = shown["more"].get("unknown_share", 0.0)
+    if unknown:
+        notes.append(f"{100 * unknown:.2f} % of its tokens are unknown words: {UNKNOWN}")
     made = replace(
         made,
+        notes=notes,
         test=Figure(metric.shown(together.value), *sorted(map(metric.shown, together.interval))),
         by_seed=[metric.shown(one.value) for one in segments.values()],
         more=shown["more"],

@@ -40,7 +40,8 @@ def find_gaps(ranked: Sequence[Entry], segments: dict[str, Segments]) -> list[Ga
     gaps = []
     for better, worse in pairwise(scored):
         found = compare_segments(segments[better.name], segments[worse.name])
-        gaps.append(Gap(better.name, worse.name, found.gain, *found.interval, found.is_distinguishable))
+        sure = found.is_distinguishable
+        gaps.append(Gap(better.name, worse.name, found.gain, *found.interval, sure, found.is_enough))
     return gaps
 
 
@@ -122,6 +123,10 @@ def _why(winner: Entry, entries: Sequence[Entry], segments: dict[str, Segments],
     other = rank(others, metric)[0]
     more = "more" if metric.is_higher_better else "less"
     found = compare_segments(segments[winner.name], segments[other.name])
+    if not found.is_enough:
+        return (
+            f"{use}, but the {metric.name} are of too little data to tell it from {other.name}: give more to score on."
+        )
     low, high = (f"{edge:.{metric.digits}f}" for edge in found.interval)
     if found.is_distinguishable and found.gain > 0:
         how_much = f"{found.gain:.{metric.digits}f} {more} than {other.name}"

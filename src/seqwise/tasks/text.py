@@ -92,7 +92,7 @@ class TextTask:
 
     def loss_as_value(self, score: Any) -> Callable[[float], float]:
         bits_per_nat = score.tokens / score.characters / math.log(2)  # per character, per token
-        return lambda nats: nats * bits_per_nat
+        return lambda nats: (nats + score.letters_per_token) * bits_per_nat
 
     def score(
         self,
