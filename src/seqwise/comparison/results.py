@@ -30,7 +30,7 @@ class Figure:
 
     @property
     def is_enough(self) -> bool:
-        return self.low > -math.inf
+        return self.low != -math.inf
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ class TokenStore:
     ids: np.ndarray
     num_chars: int
     usual_lengths: np.ndarray | None = None
-    """Characters that each token of the vocabulary stands for, (V,); all tokens are as long as their mean where None."""
+    """Characters that each token of the vocabulary stands for, (V,). None: all are as long as their mean."""
     odd_lengths: Sparse = NONE
     """Characters of the tokens for which that is wrong."""
     spelling: Sparse = NONE

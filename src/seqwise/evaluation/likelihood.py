@@ -4,10 +4,10 @@
     perplexity         = exp(nats per token)                                             (2)
     bits per character = - (sum of log p(token) + letters) / log(2) / characters         (3)
 
-(3) compares models with different tokenizers: `letters` is log p of the spelling of unknown words (text/spelling.py), of
-which (1) and (2) take each for one token, as is usual. Intervals come from stretches of the text that are the same for
-every tokenizer; what a token costs is spread evenly over its characters. How much of the past a model sees at each token is part of the number, so
-the signature says it:
+(3) compares models with different tokenizers: `letters` is log p of the spelling of unknown words (text/spelling.py),
+each of which (1) and (2) take for one token, as is usual. Intervals come from stretches of the text that are the same
+for every tokenizer; what a token costs is spread evenly over its characters. How much of the past a model sees at each
+token is part of the number, so the signature says it:
 
     disjoint    windows side by side, each read from nothing
     sliding     windows that overlap: every token but the first few sees at least context - stride tokens
@@ -253,8 +253,8 @@ def _scored(
 def _sums_over(
     model: Scores, batches: Iterator[Batch], store: TokenStore, edges: np.ndarray, *, carried: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Over stretches of the text, whatever the view: -log p of the tokens, how many there are, and -log p of the letters
-    of unknown words."""
+    """Over stretches of the text, whatever the view: -log p of the tokens, how many there are, and -log p of the
+    letters of unknown words."""
     sums = np.zeros((len(edges) - 1, 2))
     for places, nats, is_token in _scored(model, batches, carried=carried):
         lengths = store.lengths(np.minimum(places, store.num_tokens - 1))

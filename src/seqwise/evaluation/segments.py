@@ -5,8 +5,8 @@ was drawn from what was found are stretched as Student's t (1908) stretches a no
 
     sqrt(N / (N - 1)) * t(N - 1) / t(infinity)
 
-with t(d) the 97.5 % point for d degrees of freedom. Several seeds are a second source of chance, with its own degrees of
-freedom; those of the sum follow Satterthwaite (1946).
+with t(d) the 97.5 % point for d degrees of freedom. Several seeds are a second source of chance, with its own degrees
+of freedom; those of the sum follow Satterthwaite (1946).
 """
 
 from __future__ import annotations
@@ -230,8 +230,8 @@ def _chance_of_seeds(one: Segments) -> list[tuple[float, int]]:
 
 
 def _stretch(sources: list[tuple[float, int]], drawn: float) -> float:
-    """What a distance must be stretched by: from sources of chance (variance, degrees of freedom), and the variance that
-    was drawn."""
+    """What a distance must be stretched by: from sources of chance (variance, degrees of freedom), and the variance
+    that was drawn."""
     variance = sum(part for part, _ in sources)
     if not (variance > 0 and drawn > 0):
         return 1.0

@@ -1,8 +1,8 @@
 """How a word is spelled: what the letters of words cost that a vocabulary does not have.
 
 A model of words says <unk> and leaves open which word it is. So that its bits are those of the text, the letters are
-paid for too, by an n-gram of the characters of all words in the vocabulary, each counted once: with c a character or the
-end of the word, h the characters before it (h' those but the first), n(h) how often h was seen and t(h) how many
+paid for too, by an n-gram of the characters of all words in the vocabulary, each counted once: with c a character or
+the end of the word, h the characters before it (h' those but the first), n(h) how often h was seen and t(h) how many
 different characters followed it,
 
     p(c | h) = (n(h c) + t(h) p(c | h')) / (n(h) + t(h))         interpolation of Witten & Bell 1991
