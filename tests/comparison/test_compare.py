@@ -971,6 +971,67 @@ def test_two_tokenizers_are_two_entries_on_one_scale(
     assert len(found.gaps) == 1
 
 
+def test_words_and_characters_are_ranked_on_one_scale_with_unknown_words_spelled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half of the words of the held-out parts are new. A model of words does not win by not saying which they are."""
+    chance = random.Random(0)
+    known = "".join(" ".join(chance.choices(WORDS, k=6)) + "\n" for _ in range(400))
+    new = "".join(
+        " ".join("".join(chance.choices("bdfgklmn", k=8)) + " the" for _ in range(3)) + "\n" for _ in range(80)
+    )
+    for part, text in (("train", known), ("valid", new[: len(new) // 2]), ("test", new[len(new) // 2 :])):
+        (tmp_path / f"{part}.txt").write_text(text, encoding="utf-8")
+    monkeypatch.setattr(module, "Nursery", Here)
+    settings = choose_settings(
+        tmp_path / "train.txt", models=["ngram"], minutes=0.1, tokenizers=["char", "word"],
+        valid=str(tmp_path / "valid.txt"), test=str(tmp_path / "test.txt"),
+    )  # fmt: skip
+    found = run_comparison(tmp_path / "x", settings)
+    char, word = (found.entry(f"ngram-{kind}") for kind in ("char", "word"))
+    assert found.winner == char.name
+    (gap,) = found.gaps
+    assert (gap.better, gap.worse) == (char.name, word.name)
+    for entry in (char, word):
+        assert entry.test is not None
+        run = seqwise.load(tmp_path / "x" / entry.runs[0])
+        for split, value in (("test", entry.test.value), ("valid", entry.valid)):
+            assert run.evaluate(split=split).bits_per_char == pytest.approx(value, rel=1e-4)
+        assert entry.test.low == pytest.approx(run.evaluate().bits_interval[0])
+        assert entry.curve[-1].value == pytest.approx(entry.valid, rel=1e-3)
+        bits = sum(bits for _, bits in entry.surprise)
+        if found.data["parts"]["test"] == len(found.passage):
+            assert bits / len(found.passage) == pytest.approx(entry.test.value, rel=0.02)
+    assert not any("unknown" in note for note in char.notes)
+    assert [note for note in word.notes if "% of its tokens are unknown words" in note]
+    assert word.more["unknown_share"] == pytest.approx(3 / 7, abs=0.01)
+    assert "tokens are unknown words" in (tmp_path / "x" / "compare.md").read_text(encoding="utf-8")
+
+
+def test_too_little_data_to_tell_is_said_in_every_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test part of 40 characters has four stretches."""
+    for part, num in (("train", 4000), ("valid", 2000), ("test", 40)):
+        (tmp_path / f"{part}.txt").write_text((make_text() * 2)[:num], encoding="utf-8")
+    monkeypatch.setattr(module, "Nursery", Here)
+    parts = {part: str(tmp_path / f"{part}.txt") for part in ("valid", "test")}
+    options = {"models": ["ngram"], "minutes": 0.1, "tokenizers": ["char", "bpe"], **parts}
+    found = run_comparison(tmp_path / "x", choose_settings(tmp_path / "train.txt", **options))
+    (gap,) = found.gaps
+    assert not gap.is_enough
+    assert not gap.is_distinguishable
+    saved = json.loads((tmp_path / "x" / "compare.json").read_text(encoding="utf-8"))
+    assert saved["gaps"][0]["is_enough"] is False
+    assert Comparison.read(tmp_path / "x" / "compare.json").gaps == found.gaps
+    assert [entry.test for entry in Comparison.read(tmp_path / "x" / "compare.json").ladder] == [
+        entry.test for entry in found.ladder
+    ]
+    assert "(too little data)" in table_rows(found)[1][1]
+    for name in ("compare.md", "report.html"):
+        text = (tmp_path / "x" / name).read_text(encoding="utf-8")
+        assert "too little data to tell" in text
+        assert "∞" not in text
+
+
 # -- what people get wrong -------------------------------------------------------------------------------------------
 
 
@@ -1005,8 +1066,6 @@ def nothing(path: Path) -> None:
         (words, ["--workers", "0"], ["--workers 0 should be at least 1"]),
         (words, ["--models", "ngram,gtp"], ['unknown family "gtp". Did you mean "gpt"?']),
         (words, ["--models", "kalman"], ["kalman does not do the task text", "ngram"]),
-        (words, ["--tokenizers", "word,char"], ["a model of words", "Compare char and bpe, or word alone."]),
-        (words, ["--tokenizers", "char,word"], ["a model of words", "Compare char and bpe, or word alone."]),
         (words, ["--tokenizers", "chars"], ['"chars"', "char"]),
         (words, ["--minutes", "0"], ["--minutes 0 should be above 0"]),
         (words, ["--minutes", "nan"], ["--minutes nan"]),

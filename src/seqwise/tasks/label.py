@@ -59,9 +59,12 @@ class LabelTask:
     def beginning(self, store: ExampleStore, most: int) -> ExampleStore:
         return store
 
-    def validate(self, model: Any, store: ExampleStore, most: int | None) -> float:
+    def validated(self, store: ExampleStore, most: int | None) -> ExampleStore:
         some = slice(0, min(MOST_VALID, most or MOST_VALID))
-        return evaluate_answers(model, ExampleStore(store.inputs[some], store.answers[some])).nats_per_answer
+        return ExampleStore(store.inputs[some], store.answers[some])
+
+    def validate(self, model: Any, store: ExampleStore, most: int | None) -> float:
+        return evaluate_answers(model, self.validated(store, most)).nats_per_answer
 
     def loss_as_value(self, score: Any) -> Callable[[float], float] | None:
         return None  # from nats to right and wrong

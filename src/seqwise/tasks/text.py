@@ -87,8 +87,11 @@ class TextTask:
     def beginning(self, store: TokenStore, most: int) -> TokenStore:
         return store.first(most)
 
+    def validated(self, store: TokenStore, most: int | None) -> TokenStore:
+        return store.first(most)
+
     def validate(self, model: Any, store: TokenStore, most: int | None) -> float:
-        return evaluate(model, store.first(most)).nats_per_token
+        return evaluate(model, self.validated(store, most)).nats_per_token
 
     def loss_as_value(self, score: Any) -> Callable[[float], float]:
         bits_per_nat = score.tokens / score.characters / math.log(2)  # per character, per token

@@ -117,6 +117,7 @@ class Session:
             scored = f"valid:{self.data.fingerprint[:8]}:{len(valid)}"
             self.score = self.task.score(best, valid, self.run.vocab, self.run.config.data, scored=scored)
             self.run.save_card(write_card(self.run, best, self.score))
+            self._tell_of_samples(len(valid), tell)
 
     def _sequences(self, model: Any, most: int = 0) -> list[Any]:
         """The training part, or its beginning, as counting and EM want it."""
@@ -126,6 +127,17 @@ class Session:
 
     def _validate(self, model: Any) -> float:
         return self.task.validate(model, self.stores["valid"], self.run.config.training.valid_tokens or None)
+
+    def _tell_of_samples(self, scored: int, tell: Tell) -> None:
+        """Why the last validation of the log and the score at the end are not the same number."""
+        store, unit = self.stores["valid"], self.task.unit
+        seen = len(self.task.validated(store, self.run.config.training.valid_tokens or None))
+        if seen != scored:
+            of = "all" if scored == len(store) else "the first"
+            tell(
+                f"validation while training read the first {seen:,} {unit} of valid, the score at the end reads {of} "
+                f"{scored:,}: the two may differ"
+            )
 
     def _choose_order(self, tell: Tell) -> None:
         config, model = self.run.config.training, self.run.build_model()
