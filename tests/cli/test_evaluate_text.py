@@ -25,7 +25,7 @@ def test_a_word_model_pays_for_the_letters_of_words_it_does_not_know(
     terminal: Any, tmp_path: Path, runs: list[str]
 ) -> None:
     (tmp_path / "new.txt").write_text(NEW)
-    found = terminal.done("evaluate", *runs, "new.txt").out
+    found = terminal.done("evaluate", *runs, "new.txt")[0]
     titles, char, word = (line.split() for line in found.splitlines()[:3])
     assert titles[-1] == "unknown"
     assert (char[-2], word[-2]) == ("0.00", "28.57")  # 4 of 14 tokens, the ends of lines among them
@@ -33,21 +33,21 @@ def test_a_word_model_pays_for_the_letters_of_words_it_does_not_know(
     assert "word: 80 of 280 tokens are unknown words (28.57 %); their letters are" in found
     assert "char is better than word by" in found
     assert "unknown=80:one token,spelled in bits" in found
-    assert "unknown" not in terminal.done("evaluate", *runs).out
+    assert "unknown" not in terminal.done("evaluate", *runs)[0]
 
 
 def test_the_share_of_unknown_words_stands_in_the_json(terminal: Any, tmp_path: Path, runs: list[str]) -> None:
     (tmp_path / "new.txt").write_text(NEW)
-    text = terminal.done("evaluate", "word", "new.txt", "--json").out
+    text = terminal.done("evaluate", "word", "new.txt", "--json")[0]
     assert '"unknown_words": 80' in text
     assert json.loads(text)
 
 
 def test_of_a_few_characters_nothing_can_be_told(terminal: Any, tmp_path: Path, runs: list[str]) -> None:
     (tmp_path / "few.txt").write_text("the cat sat on the mat\n")
-    found = terminal.done("evaluate", *runs, "few.txt").out
+    found = terminal.done("evaluate", *runs, "few.txt")[0]
     assert found.count("too little data  ") == 2
     assert "too little data to tell which is better" in found
     assert "is better than" not in found
     assert "not distinguishable" not in found
-    assert '"is_enough": false' in terminal.done("evaluate", *runs, "few.txt", "--json").out
+    assert '"is_enough": false' in terminal.done("evaluate", *runs, "few.txt", "--json")[0]

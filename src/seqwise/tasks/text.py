@@ -110,6 +110,7 @@ class TextTask:
     ) -> Score:
         tokenizer = _tokenizer(vocab)
         about = f"{scored}|tokenizer={tokenizer.kind}:{tokenizer.vocab_size}"
+        about += ",lower case" if getattr(tokenizer, "lower_case", False) else ""
         return evaluate(model, store, about=about, **options)
 
     def sample(self, model: Any, store: Any, vocab: Vocab, config: TrainingConfig) -> str | None:
