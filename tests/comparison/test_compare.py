@@ -54,9 +54,10 @@ MINUTES = "1"
 ONE_CORE = """
 import os
 os.sched_getaffinity = lambda _: {0}
-from seqwise.comparison import plan, verdict
+from seqwise.comparison import compare, plan, verdict
 plan.PLANNED_UPDATES = plan.MIN_SECONDS = verdict.MIN_UPDATES = 0  # nobody is left out, however slow this machine is
 plan.LADDER_SHARE = 0.2  # there is time to measure everything at the end
+compare.MAX_TIMING = 10.0
 from seqwise.cli import main
 main()
 """
@@ -256,6 +257,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         patch.setattr(plan, "PLANNED_UPDATES", 0)  # nobody is left out, however slow this machine is
         patch.setattr(plan, "MIN_SECONDS", 0.0)
         patch.setattr(plan, "LADDER_SHARE", 0.2)  # there is time to measure everything at the end
+        patch.setattr(module, "MAX_TIMING", 10.0)
         patch.setattr(verdict, "MIN_UPDATES", 0)
         for name in ("ngram", "hmm", "rnn"):
             seqwise.train(folder / "words.txt", name, out=folder / "warm" / name, steps=1)
@@ -867,7 +869,7 @@ def seeded(world: Path) -> Made:
     """Two seeds, two trials at once, each in a process of its own."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
-        options = {"minutes": 0.3, "models": ["ngram", "hmm"], "seeds": 2, "seed": 3, "workers": 2}
+        options = {"minutes": 1.0, "models": ["ngram", "hmm"], "seeds": 2, "seed": 3, "workers": 2}
         return compare_in(world / "seeded", world / "words.txt", **options)
 
 
@@ -882,7 +884,7 @@ def series(world: Path) -> Made:
     seqwise.train(world / "series.csv", "kalman", out=world / "warm" / "kalman", steps=1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "Nursery", Here)
-        return compare_in(world / "series", world / "series.csv", minutes=0.4, models=["hmm", "kalman"])
+        return compare_in(world / "series", world / "series.csv", minutes=1.0, models=["hmm", "kalman"])
 
 
 def test_several_seeds_are_one_entry(seeded: Made) -> None:
@@ -951,7 +953,7 @@ def test_sequences_with_labels_are_compared(world: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(plan, "MIN_SECONDS", 1.5)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
     path = world / "digits"
-    found = seqwise.compare("digits-rows", minutes=0.2, models=["window"], out=path)
+    found = seqwise.compare("digits-rows", minutes=1.0, models=["window"], out=path)
     assert (found.task, found.is_complete) == ("label", True)
     assert found.metric.name == "share of wrong answers"
     for entry in found.ladder:
@@ -971,7 +973,7 @@ def test_without_a_test_part_validation_is_scored_and_the_report_says_so(
 ) -> None:
     monkeypatch.setattr(module, "Nursery", Here)
     found = run_comparison(
-        tmp_path / "x", choose_settings(world / "words.txt", models=["ngram"], minutes=0.3, split="90/10")
+        tmp_path / "x", choose_settings(world / "words.txt", models=["ngram"], minutes=1.0, split="90/10")
     )
     assert found.scored == "valid"
     (ngram,) = found.ladder
@@ -984,7 +986,7 @@ def test_two_tokenizers_are_two_entries_on_one_scale(
     world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "Nursery", Here)
-    settings = choose_settings(world / "words.txt", models=["ngram"], minutes=0.3, tokenizers=["char", "bpe"])
+    settings = choose_settings(world / "words.txt", models=["ngram"], minutes=1.0, tokenizers=["char", "bpe"])
     found = run_comparison(tmp_path / "x", settings)
     assert {entry.name: entry.tokenizer for entry in found.ladder} == {"ngram-char": "char", "ngram-bpe": "bpe"}
     for entry in found.ladder:
@@ -993,6 +995,67 @@ def test_two_tokenizers_are_two_entries_on_one_scale(
         assert run.evaluate().bits_per_char == pytest.approx(entry.test.value, rel=1e-4)
         assert run.tokenizer.kind == entry.tokenizer
     assert len(found.gaps) == 1
+
+
+def test_words_and_characters_are_ranked_on_one_scale_with_unknown_words_spelled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half of the words of the held-out parts are new. A model of words does not win by not saying which they are."""
+    chance = random.Random(0)
+    known = "".join(" ".join(chance.choices(WORDS, k=6)) + "\n" for _ in range(400))
+    new = "".join(
+        " ".join("".join(chance.choices("bdfgklmn", k=8)) + " the" for _ in range(3)) + "\n" for _ in range(80)
+    )
+    for part, text in (("train", known), ("valid", new[: len(new) // 2]), ("test", new[len(new) // 2 :])):
+        (tmp_path / f"{part}.txt").write_text(text, encoding="utf-8")
+    monkeypatch.setattr(module, "Nursery", Here)
+    settings = choose_settings(
+        tmp_path / "train.txt", models=["ngram"], minutes=0.1, tokenizers=["char", "word"],
+        valid=str(tmp_path / "valid.txt"), test=str(tmp_path / "test.txt"),
+    )  # fmt: skip
+    found = run_comparison(tmp_path / "x", settings)
+    char, word = (found.entry(f"ngram-{kind}") for kind in ("char", "word"))
+    assert found.winner == char.name
+    (gap,) = found.gaps
+    assert (gap.better, gap.worse) == (char.name, word.name)
+    for entry in (char, word):
+        assert entry.test is not None
+        run = seqwise.load(tmp_path / "x" / entry.runs[0])
+        for split, value in (("test", entry.test.value), ("valid", entry.valid)):
+            assert run.evaluate(split=split).bits_per_char == pytest.approx(value, rel=1e-4)
+        assert entry.test.low == pytest.approx(run.evaluate().bits_interval[0])
+        assert entry.curve[-1].value == pytest.approx(entry.valid, rel=1e-3)
+        bits = sum(bits for _, bits in entry.surprise)
+        if found.data["parts"]["test"] == len(found.passage):
+            assert bits / len(found.passage) == pytest.approx(entry.test.value, rel=0.02)
+    assert not any("unknown" in note for note in char.notes)
+    assert [note for note in word.notes if "% of its tokens are unknown words" in note]
+    assert word.more["unknown_share"] == pytest.approx(3 / 7, abs=0.01)
+    assert "tokens are unknown words" in (tmp_path / "x" / "compare.md").read_text(encoding="utf-8")
+
+
+def test_too_little_data_to_tell_is_said_in_every_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test part of 40 characters has four stretches."""
+    for part, num in (("train", 4000), ("valid", 2000), ("test", 40)):
+        (tmp_path / f"{part}.txt").write_text((make_text() * 2)[:num], encoding="utf-8")
+    monkeypatch.setattr(module, "Nursery", Here)
+    parts = {part: str(tmp_path / f"{part}.txt") for part in ("valid", "test")}
+    options = {"models": ["ngram"], "minutes": 0.1, "tokenizers": ["char", "bpe"], **parts}
+    found = run_comparison(tmp_path / "x", choose_settings(tmp_path / "train.txt", **options))
+    (gap,) = found.gaps
+    assert not gap.is_enough
+    assert not gap.is_distinguishable
+    saved = json.loads((tmp_path / "x" / "compare.json").read_text(encoding="utf-8"))
+    assert saved["gaps"][0]["is_enough"] is False
+    assert Comparison.read(tmp_path / "x" / "compare.json").gaps == found.gaps
+    assert [entry.test for entry in Comparison.read(tmp_path / "x" / "compare.json").ladder] == [
+        entry.test for entry in found.ladder
+    ]
+    assert "(too little data)" in table_rows(found)[1][1]
+    for name in ("compare.md", "report.html"):
+        text = (tmp_path / "x" / name).read_text(encoding="utf-8")
+        assert "too little data to tell" in text
+        assert "∞" not in text
 
 
 # -- what people get wrong -------------------------------------------------------------------------------------------
@@ -1029,8 +1092,6 @@ def nothing(path: Path) -> None:
         (words, ["--workers", "0"], ["--workers 0 should be at least 1"]),
         (words, ["--models", "ngram,gtp"], ['unknown family "gtp". Did you mean "gpt"?']),
         (words, ["--models", "kalman"], ["kalman does not do the task text", "ngram"]),
-        (words, ["--tokenizers", "word,char"], ["a model of words", "Compare char and bpe, or word alone."]),
-        (words, ["--tokenizers", "char,word"], ["a model of words", "Compare char and bpe, or word alone."]),
         (words, ["--tokenizers", "chars"], ['"chars"', "char"]),
         (words, ["--minutes", "0"], ["--minutes 0 should be above 0"]),
         (words, ["--minutes", "nan"], ["--minutes nan"]),

@@ -93,6 +93,8 @@ def test_neighbours_in_words() -> None:
     metric = Metric("bits per character", "bits/char")
     sure = gap_in_words(Gap("gpt", "lstm", 0.0631, 0.041, 0.085, True), metric)
     assert sure == "gpt is better than lstm by 0.063 bits/char (0.041 to 0.085)."
+    unknown = gap_in_words(Gap("lstm", "gru", 0.007, -math.inf, math.inf, False, False), metric)
+    assert unknown == "lstm or gru: too little data to tell which is better (0.007 bits/char apart)."
     open_ = gap_in_words(Gap("lstm", "gru", 0.007, -0.009, 0.022, False), metric)
     assert open_ == (
         "lstm and gru cannot be told apart: 0.007 bits/char, but anything from −0.009 to 0.022 fits the data."

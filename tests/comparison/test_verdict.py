@@ -221,6 +221,18 @@ def test_models_that_cannot_be_told_apart_are_both_named() -> None:
     assert sentences[0].endswith(": either will do.")
 
 
+def test_where_there_is_too_little_data_no_order_and_no_equality_is_claimed() -> None:
+    few = {name: Segments.of(np.full(4, value), np.ones(4)) for name, value in (("gpt", 1.0), ("lstm", 9.0))}
+    entries = [entry("gpt", 1.0), entry("lstm", 9.0)]
+    (gap,) = find_gaps(entries, few)
+    assert not gap.is_enough
+    assert not gap.is_distinguishable
+    winner, (first, *_) = recommend(entries, few, BITS)
+    assert winner == "gpt"
+    assert "too little data to tell it from lstm" in first
+    assert "not distinguishable" not in first
+
+
 def test_a_winner_by_validation_that_loses_the_test_says_so() -> None:
     name, sentences = verdict(entry("gpt", 1.9, test=2.2), entry("lstm", 2.0))
     assert name == "gpt"

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from seqwise.data import store as store_module
 from seqwise.data.source import TextData, open_text
 from seqwise.data.store import TokenStore, build_store, store_of_text
 from seqwise.errors import DataError
@@ -146,16 +147,68 @@ def test_ids_cut_short_are_told_in_a_sentence(data: TextData, cache: Path) -> No
         build_store(data, "train", tokenizer)
 
 
-class FullDisk:
+KINDS: dict[str, tuple[str, dict[str, Any]]] = {
+    "char": ("char", {"min_count": 60}),
+    "bpe": ("bpe", {"vocab_size": 280}),
+    "words": ("word", {"min_count": 60}),
+    "tokenised words": ("word", {"min_count": 60, "split_punctuation": False}),
+    "small letters": ("word", {"lower_case": True}),
+}
+MARKED = "  Ein  Wörtchen, 東京\tu. a.: İ <unk>\n\n  x" * 700 + " \u2003 "
+
+
+@pytest.mark.parametrize(("kind", "settings"), KINDS.values(), ids=KINDS)
+def test_the_lengths_of_all_tokens_are_those_of_the_text(
+    tmp_path: Path, cache: Path, kind: str, settings: dict[str, Any]
+) -> None:
+    """From the disk and in memory, block by block and at once."""
+    (tmp_path / "marked.txt").write_text(MARKED, encoding="utf-8")
+    data = open_text(tmp_path / "marked.txt")
+    tokenizer = train_tokenizer(kind, [MARKED], **settings)
+    store = build_store(data, "train", tokenizer)
+    text = "".join(data.parts["train"].blocks())
+    lengths = store.lengths(np.arange(store.num_tokens))
+    assert lengths.sum() == store.num_chars == len(text)
+    in_memory = store_of_text(text, tokenizer)
+    assert in_memory.lengths(np.arange(store.num_tokens)).tolist() == lengths.tolist()
+    assert in_memory.spelling.places.tolist() == store.spelling.places.tolist()
+    assert in_memory.spelling.values.tolist() == pytest.approx(store.spelling.values.tolist())
+    places = np.array([0, 1, 255, 256, 257, store.num_tokens - 1, store.num_tokens])
+    assert store.begins(places).tolist() == [lengths[:place].sum() for place in places]
+    beginning = store.first(300)
+    assert beginning.num_chars == lengths[:300].sum()
+    assert beginning.lengths(np.arange(300)).tolist() == lengths[:300].tolist()
+    assert beginning.spelling.places.tolist() == [place for place in store.spelling.places if place < 300]
+
+
+def test_white_space_that_is_a_block_by_itself_belongs_to_the_words_around_it(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blocks = ["   ", "a b", "  ", " ", "c\n", "    "]
+    monkeypatch.setattr(store_module, "whole_blocks", lambda _: iter(blocks))
+    (tmp_path / "x.txt").write_text(TEXT)
+    store = build_store(open_text(tmp_path / "x.txt"), "train", train_tokenizer("word", ["a b c\n"]))
+    assert store.lengths(np.arange(4)).tolist() == [4, 2, 4, 5]
+    assert store.num_chars == sum(map(len, blocks))
+
+
+def test_a_side_file_that_is_cut_short_is_told(tmp_path: Path, cache: Path) -> None:
+    (tmp_path / "marked.txt").write_text(MARKED, encoding="utf-8")
+    data, tokenizer = open_text(tmp_path / "marked.txt"), train_tokenizer("word", [MARKED], min_count=1000)
+    build_store(data, "train", tokenizer)
+    for name in ("spelling.bin", "odd_places.bin"):
+        path = stored(cache) / name
+        whole = path.read_bytes()
+        path.write_bytes(whole[:-8])
+        with pytest.raises(DataError, match=r"the token store is cut short"):
+            build_store(data, "train", tokenizer)
+        path.write_bytes(whole)
+
+
+class FullDisk(np.ndarray):
     """An array whose way to the disk is closed."""
 
-    def __len__(self) -> int:
-        return 1
-
-    def astype(self, dtype: Any) -> FullDisk:
-        return self
-
-    def tofile(self, file: Any) -> None:
+    def tofile(self, *args: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
 
@@ -164,7 +217,7 @@ def test_a_full_disk_is_told_and_leaves_nothing_behind(
 ) -> None:
     tokenizer = train_tokenizer("char", [TEXT])
     with monkeypatch.context() as patch:
-        patch.setattr(CharTokenizer, "encode", lambda self, text: FullDisk())
+        patch.setattr(CharTokenizer, "encode", lambda self, text: np.full(len(text), 20).view(FullDisk))
         with pytest.raises(DataError) as caught:
             build_store(data, "train", tokenizer)
     assert str(caught.value) == (

@@ -113,8 +113,8 @@ def test_all_right_or_all_wrong_leaves_no_doubt(share: float) -> None:
 @pytest.mark.parametrize(
     ("model", "store", "names"),
     [
-        (SaysFirst(), labelled(40), {"answers", "interval", "accuracy", "nats_per_answer", "signature"}),
-        (SaysSum(0.5), summed(40), {"answers", "interval", "mean_squared_error", "signature"}),
+        (SaysFirst(), labelled(40), {"answers", "interval", "is_enough", "accuracy", "nats_per_answer", "signature"}),
+        (SaysSum(0.5), summed(40), {"answers", "interval", "is_enough", "mean_squared_error", "signature"}),
     ],
     ids=["labels", "numbers"],
 )
@@ -130,12 +130,19 @@ def test_the_score_as_a_dictionary_has_finite_numbers_and_can_be_sent(
 
 
 def test_words_for_the_score_hold_its_numbers() -> None:
-    label = AnswerScore(np.array([0.5, 1.5, 0.5, 0.5]), np.array([True, False, True, True]), None, "accuracy|x")
+    right = np.array([True, False, True, True] * 2)
+    label = AnswerScore(np.array([0.5, 1.5, 0.5, 0.5] * 2), right, None, "accuracy|x")
     assert label.headline().startswith("75.00 % right (95 %: ")
-    assert label.headline().endswith(" of 4, 0.7500 nats per answer")
-    number = AnswerScore(np.ones(2), None, np.array([0.1, 0.3]), "squared error|x")
+    assert label.headline().endswith(" of 8, 0.7500 nats per answer")
+    number = AnswerScore(np.ones(6), None, np.array([0.1, 0.3] * 3), "squared error|x")
     assert number.headline().startswith("mean squared error 0.20000 (95 %: ")
     assert dict(number.rows()) == {"answers": number.headline(), "signature": "`squared error|x`"}
+
+
+def test_a_few_answers_have_no_interval() -> None:
+    few = AnswerScore(np.ones(4), np.array([True, True, True, True]), None, "accuracy|x")
+    assert few.headline().startswith("100.00 % right (too little data for an interval) of 4")
+    assert few.to_dict()["is_enough"] is False
 
 
 @pytest.mark.parametrize("name", ["rnn", "gpt"])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 import tracemalloc
+from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,12 +16,14 @@ from runs_by_hand import at_most
 
 from seqwise.config import to_json
 from seqwise.data.batch import Batch, Tokens, next_token_batch
-from seqwise.data.store import TokenStore
+from seqwise.data.store import Sparse, TokenStore, store_of_text
 from seqwise.errors import ConfigError
 from seqwise.evaluation.likelihood import CHUNK, Score, evaluate, nats_by_position, token_nats
 from seqwise.evaluation.segments import Difference, Segments, bootstrap_interval, compare_segments, joined
 from seqwise.models import MODELS
 from seqwise.models.contract import Interface, State
+from seqwise.text import train_tokenizer
+from seqwise.text.spelling import Spelling
 
 VOCAB, CONTEXT = 7, 6
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -201,10 +205,6 @@ def test_the_interval_is_that_of_the_normal_approximation_for_many_segments() ->
     assert (low, high) == pytest.approx((totals.mean() - 1.96 * error, totals.mean() + 1.96 * error), abs=0.15 * error)
 
 
-def test_one_segment_has_an_interval_of_no_width() -> None:
-    assert bootstrap_interval(np.array([6.0]), np.array([3])) == (2.0, 2.0)
-
-
 def test_the_interval_of_a_long_text_is_found_in_little_memory() -> None:
     """The validation part of a 1 GB text has near a million windows: memory must not be resamples x windows."""
     score = evaluate(tiny_model("ngram"), random_store(200_000))
@@ -230,6 +230,101 @@ def test_stretches_are_equal_and_in_the_order_of_the_text_in_every_view(name: st
     beginning = evaluate(model, TokenStore(store.ids[:1001], 1000), view=view, **options)
     if view != "carried":  # there, where a stretch is cut into tracks depends on the length of the text
         assert score.nats[:9].tolist() == pytest.approx(beginning.nats[:9].tolist(), rel=0.02)
+
+
+TEXTS = {
+    "prose": "The cat, it said, sat on the mat.\n  Then -- as cats do -- it left; why?\n\nNobody knew!\n" * 40,
+    "tokenised": " the cat <unk> sat on the mat \n then it left , as cats do \n" * 50,
+    "other letters": "Größe, 東京 и Κόσμος — naïve €5 😀😀\n\tİstanbul DİYARBAKIR\n" * 40,
+    "much white space": "   \n\n a   b \t c\u00a0d\u2003\n" * 60 + "    ",
+}
+TOKENIZERS: dict[str, tuple[str, dict[str, Any]]] = {
+    "char": ("char", {}),
+    "char with few seen": ("char", {"min_count": 200}),
+    "bpe": ("bpe", {"vocab_size": 300}),
+    "word": ("word", {}),
+    "word with few known": ("word", {"min_count": 60}),
+    "small letters": ("word", {"lower_case": True}),
+}
+
+
+class OneBitPerCharacter:
+    """Each token costs one bit for each of its characters."""
+
+    def __init__(self, lengths: np.ndarray):
+        self.bits = torch.from_numpy(lengths).double()  # (tokens,) of the text in order
+
+    def score(self, batch: Batch, state: State | None = None) -> tuple[torch.Tensor, State]:
+        assert batch.places is not None
+        places = batch.places.unsqueeze(1) + torch.arange(batch.targets["tokens"].shape[1])
+        return -math.log(2) * self.bits[places.clamp(max=len(self.bits) - 1)], State({})
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+@pytest.mark.parametrize(("kind", "settings"), TOKENIZERS.values(), ids=TOKENIZERS)
+@pytest.mark.parametrize("options", [{}, {"context": 9}, {"context": 9, "stride": 4}], ids=str)
+def test_one_bit_for_each_character_is_one_bit_whatever_the_tokenizer(
+    text: str, kind: str, settings: dict[str, Any], options: dict[str, int]
+) -> None:
+    store = store_of_text(text, train_tokenizer(kind, [text], **settings))
+    model = OneBitPerCharacter(store.lengths(np.arange(store.num_tokens)))
+    score = evaluate(model, replace(store, spelling=Sparse(np.zeros(0, dtype=np.int64), np.zeros(0))), **options)
+    assert score.tokens == store.num_tokens
+    assert score.bits_per_char == pytest.approx(1.0)
+    assert score.bits_interval == pytest.approx((1.0, 1.0))
+    assert score.segments.statistics[0, :, 0] == pytest.approx(score.segments.statistics[0, :, 1])
+
+
+def test_two_tokenizers_are_compared_on_the_same_stretches() -> None:
+    """Models that differ by a tenth of a bit at each character are told apart, whatever their tokens."""
+    text, scores = TEXTS["prose"], []
+    for kind, bits in (("char", 1.0), ("bpe", 1.1), ("word", 1.2)):
+        store = store_of_text(text, train_tokenizer(kind, [text]))
+        scores.append(evaluate(OneBitPerCharacter(bits * store.lengths(np.arange(store.num_tokens))), store))
+    for better, worse in pairwise(scores):
+        assert compare(better, worse).interval == pytest.approx((0.1, 0.1))
+        assert compare(better, worse).is_distinguishable
+
+
+def test_a_long_token_is_spread_over_all_stretches_it_lies_in() -> None:
+    text = "a" * 250 + "\n" + "b" * 749  # ten stretches of 100 characters, and three tokens
+    store = store_of_text(text, train_tokenizer("word", [text]))
+    model = OneBitPerCharacter(np.array([500.0, 7.0, 749.0]))
+    score = evaluate(model, store)
+    expected = [200.0, 200.0, 100.0 + 7.0 + 49.0, *[100.0] * 7]
+    assert (score.nats / math.log(2)).tolist() == pytest.approx(expected)
+    assert score.tokens == 3
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+def test_the_interval_of_evaluate_is_that_of_the_segments(text: str) -> None:
+    """What compare prints is made of the segments; a model that knows nothing has the same costs for every token."""
+    score = evaluate(Uniform(), store_of_text(text, train_tokenizer("bpe", [text], vocab_size=400)), context=7)
+    assert score.bits_interval == score.segments.interval
+    assert score.bits_interval[1] - score.bits_interval[0] > 0.005  # tokens are of many lengths
+
+
+def test_unknown_words_are_spelled_in_bits_and_are_one_token_in_the_perplexity() -> None:
+    text = "the cat sat on the mat\n" * 20
+    tokenizer = train_tokenizer("word", [text])
+    known, unknown, itself = (
+        evaluate(Uniform(), store_of_text(text + more, tokenizer))
+        for more in ("the cat sat on the mat\n", "the kitten sat on the mattress\n", "the <unk> sat on the mat\n")
+    )
+    letters = float(Spelling(tokenizer.to_dict()["words"]).nats(["kitten", "mattress"]).sum())
+    assert unknown.nats_per_token == known.nats_per_token == pytest.approx(math.log(4))
+    total = unknown.tokens * math.log(4) + letters
+    assert unknown.bits_per_char == pytest.approx(total / math.log(2) / unknown.characters)
+    assert unknown.nats[-1] + np.asarray(unknown.letters)[-1] == pytest.approx(unknown.nats[-1] + letters)
+    assert unknown.unknown == 2
+    assert unknown.unknown_share == pytest.approx(2 / unknown.tokens)
+    assert unknown.to_dict()["unknown_words"] == 2
+    assert "2 of 147 tokens are unknown words (1.36 %)" in dict(unknown.rows())["unknown words"]
+    assert "2 of 147 tokens are unknown words" in unknown.headline()
+    assert "unknown=2:one token,spelled in bits" in unknown.signature
+    for score in (known, itself):
+        assert score.unknown == 0
+        assert "unknown" not in score.signature + score.headline() + str(dict(score.rows()))
 
 
 def compare(first: Score, second: Score) -> Difference:

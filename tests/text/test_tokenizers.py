@@ -275,4 +275,4 @@ def test_long_texts_of_words_are_encoded_as_short_ones_are(parts: list[tuple[lis
     tokenizer = WordTokenizer(["a", "b", "ab", "日本", "x" * 40], split_punctuation=False)
     text = "".join(" ".join(words) + space for words, space in parts)
     long = text + " a" * 600
-    assert tokenizer.encode(long).tolist() == [*tokenizer._encode_plainly(text), *[tokenizer._id_of["a"]] * 600]
+    assert tokenizer.encode(long).tolist() == [*tokenizer._read_plainly(text)[0], *[tokenizer._id_of["a"]] * 600]

@@ -112,6 +112,21 @@ def test_the_kept_model_is_the_one_that_validated_best(text: Path, tmp_path: Pat
     assert [r.valid for r in reports if r.is_best][-1] == best
 
 
+@pytest.mark.parametrize("name", ["ngram", "gpt"])
+def test_a_validation_of_fewer_tokens_than_the_score_at_the_end_is_told(text: Path, tmp_path: Path, name: str) -> None:
+    """Else its reader wonders why two numbers of one model on one part differ."""
+    told: dict[str, list[str]] = {"some": [], "all": []}
+    for out, overrides in (("some", ["training.valid_tokens=20"]), ("all", [])):
+        session = prepare_tiny(text, name, tmp_path / out, *overrides)
+        list(session.reports(tell=told[out].append))
+    whole = session.stores["valid"].num_tokens
+    assert told["some"][-1] == (
+        f"validation while training read the first 20 tokens of valid, the score at the end reads all {whole:,}: "
+        "the two may differ"
+    )
+    assert not [sentence for sentence in told["all"] if "may differ" in sentence]
+
+
 def test_minutes_become_steps_and_are_saved(text: Path, tmp_path: Path) -> None:
     told: list[str] = []
     session = prepare_tiny(text, "gpt", tmp_path / "run", minutes=0.005)

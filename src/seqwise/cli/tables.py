@@ -10,7 +10,7 @@ from typing import Any
 
 from ..config import settings_of
 from ..data.check import CheckResult
-from ..evaluation.likelihood import Score
+from ..evaluation.likelihood import Score, unknown_in_words
 from ..evaluation.segments import Metric, Segments, compare_segments, same_data
 from ..models import MODELS, family
 
@@ -33,20 +33,24 @@ def _is_number(cell: str) -> bool:
 
 
 def score_table(scores: dict[str, Score]) -> Iterator[str]:
-    rows = [["run", "bits/char", "95 % interval", "nats/token", "perplexity", "tokens"]]
+    has_unknown = any(score.unknown for score in scores.values())
+    titles = ["run", "bits/char", "95 % interval", "nats/token", "perplexity", "tokens"]
+    rows = [[*titles, "unknown"] if has_unknown else titles]
     for name, score in scores.items():
         low, high = score.bits_interval
-        rows.append(
-            [
-                name,
-                f"{score.bits_per_char:.4f}",
-                f"{low:.4f} to {high:.4f}",
-                f"{score.nats_per_token:.4f}",
-                f"{score.perplexity:.3f}",
-                f"{score.tokens:,}",
-            ]
-        )
+        row = [
+            name,
+            f"{score.bits_per_char:.4f}",
+            f"{low:.4f} to {high:.4f}" if score.segments.is_enough else "too little data",
+            f"{score.nats_per_token:.4f}",
+            f"{score.perplexity:.3f}",
+            f"{score.tokens:,}",
+        ]
+        rows.append([*row, f"{100 * score.unknown_share:.2f} %"] if has_unknown else row)
     yield from columns(rows)
+    for name, score in scores.items():
+        if score.unknown:
+            yield f"{name}: {unknown_in_words(score)}"
     for name, score in scores.items():
         yield f"{name}: {score.signature}"
     yield from comparisons(scores)
@@ -79,6 +83,11 @@ def _comparison(better: str, worse: str, metric: Metric, first: Segments, second
     if not same_data(first, second):
         return f"{better} and {worse} were scored on different data and cannot be compared"
     difference = compare_segments(first, second)
+    if not difference.is_enough:
+        return (
+            f"{better} or {worse}: too little data to tell which is better "
+            f"({difference.gain:.4f} {metric.name} apart on what there is)"
+        )
     low, high = difference.interval
     shown = f"{difference.gain:.4f} {metric.name} (paired, 95 %: {low:.4f} to {high:.4f})"
     if difference.is_distinguishable:

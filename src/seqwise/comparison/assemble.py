@@ -24,6 +24,7 @@ from .table import write_markdown
 from .verdict import find_gaps, mark_candidate, mark_front, mark_limits, rank, recommend
 
 MAX_SENTENCES = 4
+UNKNOWN = "their letters are paid for in bits per character, and not in the perplexity"
 LATE = "ended before its last step: the machine was slower than when its steps were timed"
 
 
@@ -151,10 +152,14 @@ def _entry(
     together = joined(list(segments.values()))
     shown: dict[str, Any] = next(iter(scored.values()))
     if shown.get("not_measured"):
-        made.notes.append(f"no time was left to measure: {', '.join(shown['not_measured'])}")
+        notes.append(f"no time was left to measure: {', '.join(shown['not_measured'])}")
     match = shown.get("memorised")
+    unknown = shown["more"].get("unknown_share", 0.0)
+    if unknown:
+        notes.append(f"{100 * unknown:.2f} % of its tokens are unknown words: {UNKNOWN}")
     made = replace(
         made,
+        notes=notes,
         test=Figure(metric.shown(together.value), *sorted(map(metric.shown, together.interval))),
         by_seed=[metric.shown(one.value) for one in segments.values()],
         more=shown["more"],

@@ -19,7 +19,7 @@ import torch
 
 from ..data.batch import next_token_batch, next_value_batch
 from ..data.vocab import Vocab
-from ..errors import CheckpointError, ConfigError, TrainingError
+from ..errors import CheckpointError, TrainingError
 from ..models import family, num_parameters
 from ..models.contract import Interface
 from ..run import Run, interface_of, load_weights
@@ -53,7 +53,6 @@ def prepare_data(folder: Path, name: str, wants_stop: WantsStop) -> bool:
         vocab = task.learn_vocab(data, TokenizerConfig(kind=tokenizer), print)  # type: ignore[arg-type]
         if vocab.tokenizer is not None:
             kinds[tokenizer] = vocab.tokenizer.kind
-            _check_comparable(vocab.tokenizer.kind, settings.tokenizers)
         path = comparison.vocab(tokenizer)
         path.mkdir(parents=True, exist_ok=True)
         vocab.save(path)
@@ -100,14 +99,6 @@ def check_data(folder: Path, name: str, wants_stop: WantsStop) -> bool:
             f"{was[:12]}…). Restore it, or begin another comparison."
         )
     return False
-
-
-def _check_comparable(kind: str, asked: list[str]) -> None:
-    if kind == "word" and len(asked) > 1:
-        raise ConfigError(
-            "a model of words does not say how an unknown word is spelled, so its bits per character cannot be "
-            "compared with those of characters or byte pairs. Compare char and bpe, or word alone."
-        )
 
 
 def time_trial(folder: Path, name: str, wants_stop: WantsStop) -> bool:

@@ -17,7 +17,7 @@ from ..data.numbers import NumberData, NumberStore
 from ..data.pair_store import PairStore
 from ..data.pairs import PairData
 from ..data.source import TextData
-from ..data.store import TokenStore
+from ..data.store import TokenStore, store_of_text
 from ..data.vocab import Vocab
 from ..decoding import DecodingConfig, generate
 from ..evaluation.forecasts import default_horizon, forecasts
@@ -129,8 +129,7 @@ class TextSubject:
         if data.characters[part] <= most:
             return task.store(data, part, vocab), True
         assert vocab.tokenizer is not None
-        text = beginning_of(data, part, most)
-        return TokenStore(np.concatenate([[vocab.tokenizer.boundary], vocab.tokenizer.encode(text)]), len(text)), False
+        return store_of_text(beginning_of(data, part, most), vocab.tokenizer), False
 
     def amount(self, store: TokenStore) -> int:
         return store.num_chars
@@ -349,18 +348,21 @@ def sample_texts(model: Any, tokenizer: Tokenizer, num_tokens: int) -> list[str]
 
 
 def surprise(model: Any, tokenizer: Tokenizer, passage: str) -> list[tuple[str, float]]:
-    """Each piece of the passage with the bits it took, the passage before it being known."""
-    ids = np.concatenate([[tokenizer.boundary], tokenizer.encode(passage)])
-    if len(ids) < 2:
+    """Each piece of the passage with the bits it took, the passage before it being known; letters of unknown words are
+    among them."""
+    store = store_of_text(passage, tokenizer)
+    if store.num_tokens < 1:
         return []
-    bits = token_nats(model, TokenStore(ids, len(passage))) / math.log(2)
-    pieces = [tokenizer.piece(token) for token in ids[1:].tolist()]
-    return list(zip(pieces, bits.tolist(), strict=True))
+    nats = token_nats(model, store)
+    nats[store.spelling.places] += store.spelling.values
+    pieces = [tokenizer.piece(token) for token in store.ids[1:].tolist()]
+    return list(zip(pieces, (nats / math.log(2)).tolist(), strict=True))
 
 
 def by_position(model: Any, store: TokenStore, per_token: float, most_windows: int) -> list[tuple[int, float]]:
     """(characters read before, bits per character): the mean over positions up to twice as far."""
-    nats = nats_by_position(model, store, context=LONGEST_CONTEXT, most_windows=most_windows)
+    letters = float(store.spelling.values.sum()) / store.num_tokens  # of unknown words, wherever they stand
+    nats = nats_by_position(model, store, context=LONGEST_CONTEXT, most_windows=most_windows) + letters
     found, start = [], 0
     while start < len(nats):
         end = min(len(nats), max(start + 1, 2 * start))

@@ -209,11 +209,14 @@ def _neighbours(comparison: Comparison) -> Section:
     for gap in comparison.gaps:
         strip = interval_strip(gap.gain, gap.low, gap.high, limits=limits)
         verdict = "sure" if gap.is_distinguishable else "cannot be told apart"
+        ends = f"{number(gap.low, digits)} to {number(gap.high, digits)}"
+        if not gap.is_enough:
+            verdict = ends = "too little data to tell"
         rows += (
             f"<tr{'' if gap.is_distinguishable else IS_OPEN}>"
             f'<th scope="row">{shown(gap.better)} before {shown(gap.worse)}</th><td class="verdict-cell">{verdict}</td>'
             f'<td>{number(gap.gain, digits)}</td><td class="strips">{strip}</td>'
-            f'<td class="interval">{number(gap.low, digits)} to {number(gap.high, digits)}</td></tr>'
+            f'<td class="interval">{ends}</td></tr>'
         )
     heads = ["neighbours", "the order is", f"gain in {metric.short}", INTERVAL]
     lead = (

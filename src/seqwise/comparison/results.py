@@ -24,8 +24,13 @@ Status = Literal["waiting", "running", "stopped", "done", "failed", "left out"]
 class Figure:
     value: float
     low: float
-    """95 %, by resampling stretches of the data (and seeds, where there are several)."""
+    """95 %, by resampling stretches of the data (and seeds, where there are several); without ends where there is too
+    little data for an interval."""
     high: float
+
+    @property
+    def is_enough(self) -> bool:
+        return self.low != -math.inf
 
 
 @dataclass(frozen=True)
@@ -112,6 +117,8 @@ class Gap:
     low: float
     high: float
     is_distinguishable: bool
+    is_enough: bool = True
+    """Whether there is data enough to tell."""
 
 
 @dataclass(frozen=True)
@@ -177,7 +184,7 @@ class Comparison:
         made = dict(found)
         made["metric"] = Metric(**found["metric"])
         made["ladder"], made["final"] = ([_entry(one) for one in found[stage]] for stage in ("ladder", "final"))
-        made["gaps"] = [Gap(**gap) for gap in found["gaps"]]
+        made["gaps"] = [_gap(gap) for gap in found["gaps"]]
         made["held_out_match"] = _maybe(Match, found["held_out_match"])
         return cls(**made)
 
@@ -193,7 +200,7 @@ def _entry(found: dict[str, Any]) -> Entry:
     return Entry(
         **{
             **found,
-            "test": _maybe(Figure, found["test"] and {n: _number(v) for n, v in found["test"].items()}),
+            "test": _maybe(Figure, found["test"] and _with_ends(found["test"], found["test"]["value"] is not None)),
             "more": {name: _number(value) for name, value in found["more"].items()},
             "memorised": _maybe(Match, found["memorised"]),
             "curve": [Point(**point) for point in found["curve"]],
@@ -202,6 +209,16 @@ def _entry(found: dict[str, Any]) -> Entry:
             "forecast": [(middle, low, high) for middle, low, high in found["forecast"]],
         }
     )
+
+
+def _gap(found: dict[str, Any]) -> Gap:
+    return Gap(**_with_ends(found, not found.get("is_enough", True)))
+
+
+def _with_ends(found: dict[str, Any], is_open: bool) -> dict[str, Any]:
+    """Numbers without end back in their place; where `is_open`, an interval without a low end has none below."""
+    numbers = {name: math.inf if value is None else value for name, value in found.items()}
+    return {**numbers, "low": -math.inf} if is_open and found["low"] is None else numbers
 
 
 def _number(value: float | None) -> float:

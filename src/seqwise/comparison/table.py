@@ -24,6 +24,8 @@ STATUS_WORDS = {
 
 
 def interval(figure: Figure, digits: int) -> str:
+    if not figure.is_enough:
+        return "too little data"
     return f"{number(figure.low, digits)} to {number(figure.high, digits)}"
 
 
@@ -96,6 +98,8 @@ def no_recommendation(comparison: Comparison) -> str:
 def gap_in_words(gap: Gap, metric: Metric) -> str:
     """Whether two neighbours can be told apart."""
     gain, low, high = (number(value, metric.digits) for value in (gap.gain, gap.low, gap.high))
+    if not gap.is_enough:
+        return f"{gap.better} or {gap.worse}: too little data to tell which is better ({gain} {metric.short} apart)."
     if gap.is_distinguishable:
         return f"{gap.better} is better than {gap.worse} by {gain} {metric.short} ({low} to {high})."
     return (

@@ -41,6 +41,8 @@ def mark_candidate(
     found = compare_segments(validated, baseline.segments)
     if found.is_distinguishable and found.gain > 0:
         return entry
+    if not found.is_enough:
+        return replace(entry, not_trained=f"there is too little validation data to tell it from {baseline.name}")
     values = [f"{metric.shown(one.value):.{metric.digits}f}" for one in (validated, baseline.segments)]
     why = f"on validation it is not surely better than {baseline.name} ({values[0]} against {values[1]} {metric.short})"
     return replace(entry, not_trained=why)
@@ -65,7 +67,8 @@ def find_gaps(ranked: Sequence[Entry], segments: dict[str, Segments]) -> list[Ga
     gaps = []
     for better, worse in pairwise(scored):
         found = compare_segments(segments[better.name], segments[worse.name])
-        gaps.append(Gap(better.name, worse.name, found.gain, *found.interval, found.is_distinguishable))
+        sure = found.is_distinguishable
+        gaps.append(Gap(better.name, worse.name, found.gain, *found.interval, sure, found.is_enough))
     return gaps
 
 
@@ -178,6 +181,10 @@ def _why(winner: Entry, entries: Sequence[Entry], segments: dict[str, Segments],
     other = rank(others, metric)[0]
     more = "more" if metric.is_higher_better else "less"
     found = compare_segments(segments[winner.name], segments[other.name])
+    if not found.is_enough:
+        return (
+            f"{use}, but the {metric.name} are of too little data to tell it from {other.name}: give more to score on."
+        )
     low, high = (f"{edge:.{metric.digits}f}" for edge in found.interval)
     if found.is_distinguishable and found.gain > 0:
         how_much = f"{found.gain:.{metric.digits}f} {more} than {other.name}"

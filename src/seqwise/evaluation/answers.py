@@ -13,7 +13,7 @@ from .. import __version__
 from ..data.batch import Batch
 from ..data.examples import ExampleStore
 from ..models.contract import device_of, evaluating
-from .segments import Metric, Segments
+from .segments import Metric, Segments, interval_in_words
 
 ROWS = 256  # scored at once
 
@@ -64,18 +64,21 @@ class AnswerScore:
     def headline(self) -> str:
         low, high = self.interval
         if self.is_right is not None:
-            share = f"{100 * self.accuracy:.2f} % right (95 %: {100 * low:.2f} to {100 * high:.2f})"
+            share = f"{100 * self.accuracy:.2f} % right ({interval_in_words((100 * low, 100 * high), 2)})"
             return f"{share} of {len(self.nats):,}, {self.nats_per_answer:.4f} nats per answer"
-        return (
-            f"mean squared error {self.mean_squared_error:.5f} (95 %: {low:.5f} to {high:.5f}) over {len(self.nats):,}"
-        )
+        error = f"{self.mean_squared_error:.5f} ({interval_in_words((low, high), 5)})"
+        return f"mean squared error {error} over {len(self.nats):,}"
 
     def rows(self) -> Iterator[tuple[str, str]]:
         yield "answers", self.headline()
         yield "signature", f"`{self.signature}`"
 
     def to_dict(self) -> dict[str, Any]:
-        found: dict[str, Any] = {"answers": len(self.nats), "interval": list(self.interval)}
+        found: dict[str, Any] = {
+            "answers": len(self.nats),
+            "interval": list(self.interval),
+            "is_enough": self.segments.is_enough,
+        }
         if self.is_right is not None:
             found |= {"accuracy": self.accuracy, "nats_per_answer": self.nats_per_answer}
         else:

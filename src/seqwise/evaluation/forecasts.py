@@ -27,7 +27,7 @@ from ..data.numbers import NumberStore, Scaling
 from ..errors import ConfigError
 from ..models.contract import State, device_of, evaluating, kept_of, select_rows
 from .likelihood import CHUNK
-from .segments import Metric, Segments
+from .segments import Metric, Segments, interval_in_words
 
 PATHS = 200  # sampled per origin
 MOST_ORIGINS = 100
@@ -100,16 +100,15 @@ class ForecastScore:
         return int(self.errors["model"].shape[1])
 
     def headline(self) -> str:
-        low, high = self.interval
         return (
-            f"log-likelihood {self.log_likelihood:.4f} nats per step (95 %: {low:.4f} to {high:.4f}); MAE "
+            f"log-likelihood {self.log_likelihood:.4f} nats per step ({interval_in_words(self.interval, 4)}); MAE "
             f"{self.mae():.4g} over {self.horizon} steps (naive {self.mae('naive'):.4g}, seasonal naive "
             f"{self.mae('seasonal'):.4g}); 95 % intervals cover {100 * self.coverage:.1f} %"
         )
 
     def rows(self) -> Iterator[tuple[str, str]]:
-        low, high = self.interval
-        yield "log-likelihood, nats per step", f"{self.log_likelihood:.4f} (95 %: {low:.4f} to {high:.4f})"
+        shown = f"{self.log_likelihood:.4f} ({interval_in_words(self.interval, 4)})"
+        yield "log-likelihood, nats per step", shown
         yield f"MAE, {self.horizon} steps ahead", f"{self.mae():.5g}"
         yield "MAE of naive", f"{self.mae('naive'):.5g}"
         yield "MAE as a share of naive, mean of columns", f"{self.relative_error:.3f}"
@@ -125,6 +124,7 @@ class ForecastScore:
         return {
             "log_likelihood_per_step": self.log_likelihood,
             "interval": list(self.interval),
+            "is_enough": self.segments.is_enough,
             "steps": int(self.observed.sum()),
             "horizon": self.horizon,
             "season": self.season,

@@ -2,10 +2,12 @@
 
     nats per token     = - sum of log p(token) / tokens                                  (1)
     perplexity         = exp(nats per token)                                             (2)
-    bits per character = - sum of log p(token) / log(2) / characters                     (3)
+    bits per character = - (sum of log p(token) + letters) / log(2) / characters         (3)
 
-(3) compares models with different tokenizers. How much of the past a model sees at each token is part of the number, so
-the signature says it:
+(3) compares models with different tokenizers: `letters` is log p of the spelling of unknown words (text/spelling.py),
+each of which (1) and (2) take for one token, as is usual. Intervals come from stretches of the text that are the same
+for every tokenizer; what a token costs is spread evenly over its characters. How much of the past a model sees at each
+token is part of the number, so the signature says it:
 
     disjoint    windows side by side, each read from nothing
     sliding     windows that overlap: every token but the first few sees at least context - stride tokens
@@ -28,11 +30,12 @@ from ..data.batches import score_streams, score_windows
 from ..data.store import TokenStore
 from ..errors import ConfigError
 from ..models.contract import Scores, device_of, evaluating
-from .segments import RESAMPLES, Metric, Segments, bootstrap_interval
+from .segments import RESAMPLES, Metric, Segments, interval_in_words
 
 View = Literal["disjoint", "sliding", "carried"]
 CHUNK = 256  # tokens read at once where the state is carried
 WINDOWS = 64  # read at once
+SPELLED_AT_ONCE = 4096  # unknown words
 TRACKS = 16  # stretches of text that are read side by side where the state is carried
 MOST_STRETCHES = 400  # of the text, to resample
 SHORTEST_STRETCH = 100  # characters; of a short text a tenth, so that there is something to resample
@@ -40,20 +43,24 @@ SHORTEST_STRETCH = 100  # characters; of a short text a tenth, so that there is 
 
 @dataclass(frozen=True)
 class Score:
-    """Sums over stretches of a text, all of the same length, and what follows from them."""
+    """Sums over stretches of a text, and what follows from them."""
 
     metric = Metric("bits per character", "bits/char")
 
     nats: np.ndarray
     """-log p of each stretch's tokens, summed, (stretches,)."""
     counts: np.ndarray
-    """Tokens of each stretch, (stretches,)."""
+    """Tokens of each stretch, (stretches,); one that lies in two stretches counts in both by its share."""
     characters: int
     signature: str
+    letters: np.ndarray | float = 0.0
+    """-log p of how the unknown words of each stretch are spelled, nats, (stretches,)."""
+    unknown: int = 0
+    """Words that the vocabulary does not have."""
 
     @property
     def tokens(self) -> int:
-        return int(self.counts.sum())
+        return round(float(self.counts.sum()))
 
     @property
     def nats_per_token(self) -> float:
@@ -66,37 +73,49 @@ class Score:
 
     @property
     def bits_per_char(self) -> float:
-        return float(self.nats.sum() / math.log(2) / self.characters)  # (3)
+        return self.segments.value  # (3)
+
+    @property
+    def unknown_share(self) -> float:
+        """Of the tokens."""
+        return self.unknown / max(1, self.tokens)
+
+    @property
+    def letters_per_token(self) -> float:
+        """Nats: what (3) has more than (1)."""
+        return float(np.sum(self.letters)) / max(1, self.tokens)
 
     @property
     def segments(self) -> Segments:
         """Bits of each stretch over its characters (3)."""
-        return Segments.of(self.nats / math.log(2), np.full(len(self.nats), self.characters / len(self.nats)))
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """Nats per token, 95 %, by resampling whole stretches of the text."""
-        return bootstrap_interval(self.nats, self.counts)
+        edges = stretch_edges(self.characters, len(self.nats))
+        return Segments.of((self.nats + self.letters) / math.log(2), np.diff(edges))
 
     @property
     def bits_interval(self) -> tuple[float, float]:
-        """Bits per character, 95 %: the same resampling on the scale of (3)."""
-        bits = self.tokens / self.characters / math.log(2)
-        low, high = self.interval
-        return low * bits, high * bits
+        """Bits per character, 95 %, by resampling whole stretches of the text."""
+        return self.segments.interval
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Nats per token, 95 %: the same resampling on the scale of (1)."""
+        low, high = self.bits_interval
+        nats = self.characters * math.log(2) / max(1, self.tokens)
+        return low * nats - self.letters_per_token, high * nats - self.letters_per_token
 
     def headline(self) -> str:
-        low, high = self.bits_interval
         return (
-            f"{self.bits_per_char:.4f} bits per character (95 %: {low:.4f} to {high:.4f}), "
+            f"{self.bits_per_char:.4f} bits per character ({interval_in_words(self.bits_interval, 4)}), "
             f"{self.nats_per_token:.4f} nats per token, perplexity {self.perplexity:.2f}"
+            + (f", {unknown_in_words(self)}" if self.unknown else "")
         )
 
     def rows(self) -> Iterator[tuple[str, str]]:
-        low, high = self.bits_interval
-        yield "bits per character", f"{self.bits_per_char:.4f} (95 %: {low:.4f} to {high:.4f})"
+        yield "bits per character", f"{self.bits_per_char:.4f} ({interval_in_words(self.bits_interval, 4)})"
         yield "nats per token", f"{self.nats_per_token:.4f}"
         yield "perplexity per token", f"{self.perplexity:.3f}"
+        if self.unknown:
+            yield "unknown words", unknown_in_words(self)
         yield "signature", f"`{self.signature}`"
 
     def to_dict(self) -> dict[str, Any]:
@@ -106,10 +125,22 @@ class Score:
             "bits_per_char": self.bits_per_char,
             "tokens": self.tokens,
             "characters": self.characters,
+            "unknown_words": self.unknown,
+            "unknown_share": self.unknown_share,
             "interval": list(self.interval),
             "bits_interval": list(self.bits_interval),
+            "is_enough": self.segments.is_enough,
             "signature": self.signature,
         }
+
+
+def unknown_in_words(score: Score) -> str:
+    """How many words the vocabulary did not have, and how they were counted."""
+    letters = float(np.sum(score.letters)) / math.log(2) / score.characters
+    return (
+        f"{score.unknown:,} of {score.tokens:,} tokens are unknown words ({100 * score.unknown_share:.2f} %); their "
+        f"letters are {letters:.4f} of the bits per character and not in the perplexity"
+    )
 
 
 @torch.inference_mode()
@@ -157,10 +188,12 @@ def evaluate(
         tracks = max(1, min(getattr(model, "score_tracks", TRACKS), store.num_tokens // (4 * CHUNK)))
         how = f"carried:chunk={CHUNK},tracks={tracks}"
         batches = score_streams(store, chunk=CHUNK, tracks=tracks)
-    num = min(num_stretches(store.num_chars), store.num_tokens)
-    nats, counts = _sums_over(model, batches, store, num, carried=view == "carried")
-    parts = [how, *([about] if about else []), f"bootstrap={RESAMPLES}x{len(nats)}", f"seqwise={__version__}"]
-    return Score(nats, counts, store.num_chars, "|".join(parts))
+    edges = stretch_edges(store.num_chars, num_stretches(store.num_chars))
+    nats, counts, letters = _sums_over(model, batches, store, edges, carried=view == "carried")
+    parts = [how, *([about] if about else [])]
+    parts += [f"unknown={len(store.spelling.places)}:one token,spelled in bits"] if len(store.spelling.places) else []
+    parts += [f"bootstrap={RESAMPLES}x{len(nats)}", f"seqwise={__version__}"]
+    return Score(nats, counts, store.num_chars, "|".join(parts), letters, len(store.spelling.places))
 
 
 @torch.inference_mode()
@@ -171,7 +204,10 @@ def token_nats(model: Scores, store: TokenStore) -> np.ndarray:
         batches = score_streams(store, chunk=CHUNK, tracks=1)
     else:
         batches = score_windows(store, context=limit, stride=max(1, limit // 4))
-    return _sums_over(model, batches, store, store.num_tokens, carried=limit is None)[0]
+    nats = np.zeros(store.num_tokens)
+    for places, found, is_token in _scored(model, batches, carried=limit is None):
+        nats[places[is_token]] = found[is_token]
+    return nats
 
 
 @torch.inference_mode()
@@ -193,12 +229,16 @@ def num_stretches(num_chars: int) -> int:
     return max(1, min(MOST_STRETCHES, num_chars // SHORTEST_STRETCH), min(10, num_chars // (SHORTEST_STRETCH // 10)))
 
 
-def _sums_over(
-    model: Scores, batches: Iterator[Batch], store: TokenStore, num: int, *, carried: bool
-) -> tuple[np.ndarray, np.ndarray]:
-    """Sums of -log p and counts of tokens over `num` equal stretches of the text, whatever the view."""
-    nats, counts, state = np.zeros(num), np.zeros(num, dtype=np.int64), None
-    device = device_of(model)
+def stretch_edges(num_chars: int, num: int) -> np.ndarray:
+    """Where `num` stretches of a text begin and end, all of about the same length, in characters (num + 1,)."""
+    return np.arange(num + 1) * num_chars // num
+
+
+def _scored(
+    model: Scores, batches: Iterator[Batch], *, carried: bool
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Of each batch the places of its tokens in the text, their -log p, and which of them count, each (B, T)."""
+    state, device = None, device_of(model)
     with evaluating(model):
         for batch in batches:
             log_probs, after = model.score(batch.to(device), state)  # (B, T)
@@ -207,7 +247,41 @@ def _sums_over(
             is_token = torch.ones_like(targets.ids, dtype=torch.bool) if targets.is_token is None else targets.is_token
             assert batch.places is not None
             places = batch.places.unsqueeze(1) + torch.arange(targets.shape[1])  # (B, T)
-            stretch = (places * num // store.num_tokens)[is_token].numpy()
-            nats += np.bincount(stretch, weights=-log_probs.double().cpu()[is_token].numpy(), minlength=num)
-            counts += np.bincount(stretch, minlength=num)
-    return nats, counts
+            yield places.numpy(), -log_probs.double().cpu().numpy(), is_token.numpy()
+
+
+def _sums_over(
+    model: Scores, batches: Iterator[Batch], store: TokenStore, edges: np.ndarray, *, carried: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Over stretches of the text, whatever the view: -log p of the tokens, how many there are, and -log p of the
+    letters of unknown words."""
+    sums = np.zeros((len(edges) - 1, 2))
+    for places, nats, is_token in _scored(model, batches, carried=carried):
+        lengths = store.lengths(np.minimum(places, store.num_tokens - 1))
+        ends = store.begins(np.minimum(places[:, 0], store.num_tokens))[:, None] + np.cumsum(lengths, axis=1)
+        costs = np.stack([nats, np.ones_like(nats)], axis=-1)[is_token]
+        _spread(sums, edges, (ends - lengths)[is_token], ends[is_token], costs)
+    letters, (unknown, spelling) = np.zeros((len(edges) - 1, 1)), store.spelling
+    for start in range(0, len(unknown), SPELLED_AT_ONCE):
+        some = np.asarray(unknown[start : start + SPELLED_AT_ONCE])
+        begins = store.begins(some)
+        costs = np.asarray(spelling[start : start + SPELLED_AT_ONCE])[:, None]
+        _spread(letters, edges, begins, begins + store.lengths(some), costs)
+    return sums[:, 0], sums[:, 1], letters[:, 0]
+
+
+def _spread(sums: np.ndarray, edges: np.ndarray, begins: np.ndarray, ends: np.ndarray, costs: np.ndarray) -> None:
+    """Add what tokens cost, (N, K), to the stretches, (stretches, K), that hold their characters. A token without any
+    ends a character that one before it began, and belongs to it."""
+    num = len(sums)
+    begins = np.where(ends > begins, begins, np.maximum(0, begins - 1))
+    first = np.clip(np.searchsorted(edges, begins, side="right") - 1, 0, num - 1)
+    last = np.clip(np.searchsorted(edges, ends, side="left") - 1, first, num - 1)
+    within = first == last
+    for column in range(costs.shape[1]):
+        sums[:, column] += np.bincount(first[within], weights=costs[within, column], minlength=num)
+    for token in np.flatnonzero(~within):  # as many as there are edges at most
+        inner = edges[first[token] : last[token] + 2].astype(np.float64)
+        inner[0], inner[-1] = begins[token], ends[token]
+        shares = np.diff(inner) / (ends[token] - begins[token])
+        sums[first[token] : last[token] + 1] += shares[:, None] * costs[token]

@@ -1,10 +1,20 @@
-"""Sums over stretches of the data: what intervals are resampled from, and by what two models are compared in pairs."""
+"""Sums over stretches of the data: what intervals are resampled from, and by what two models are compared in pairs.
+
+Resampling N stretches shows too little of how much they differ, the less the fewer they are. So the distances of what
+was drawn from what was found are stretched as Student's t (1908) stretches a normal distribution: by
+
+    sqrt(N / (N - 1)) * t(N - 1) / t(infinity)
+
+with t(d) the 97.5 % point for d degrees of freedom. Several seeds are a second source of chance, with its own degrees
+of freedom; those of the sum follow Satterthwaite (1946).
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -13,6 +23,7 @@ from ..errors import ConfigError
 
 RESAMPLES = 1000
 CONFIDENCE = 0.95
+LEAST_SEGMENTS = 6  # of fewer, even if all agree, chance alone is above 5 %: 2 * 0.5**5
 ROUNDING = 1e-6  # what rounding makes of two equal models
 
 
@@ -104,8 +115,13 @@ class Segments:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """95 %, by resampling stretches, and seeds where there are several."""
+        """95 %, by resampling stretches, and seeds where there are several; without ends where they are too few."""
         return _interval(self)
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether there are stretches enough for an interval that keeps its promise."""
+        return self.statistics.shape[1] >= LEAST_SEGMENTS
 
     @property
     def is_possible(self) -> bool:
@@ -131,13 +147,15 @@ class Difference:
 
     gain: float
     interval: tuple[float, float]
-    """95 %, by resampling the same stretches for both."""
+    """95 %, by resampling the same stretches for both; without ends where they are too few."""
+    is_enough: bool = True
+    """Whether there is data enough to tell."""
 
     @property
     def is_distinguishable(self) -> bool:
         """Whether it is surely not zero."""
         low, high = self.interval
-        return low > ROUNDING or high < -ROUNDING
+        return self.is_enough and (low > ROUNDING or high < -ROUNDING)
 
 
 def same_data(first: Segments, second: Segments) -> bool:
@@ -156,33 +174,75 @@ def compare_segments(first: Segments, second: Segments) -> Difference:
     if any(impossible):  # a model that found something impossible loses without end
         gain = 0.0 if all(impossible) else -math.inf if impossible[0] else math.inf
         return Difference(gain, (gain, gain))
-    return Difference(second.value - first.value, _interval(second, minus=first))
+    return Difference(second.value - first.value, _interval(second, minus=first), first.is_enough)
 
 
 def bootstrap_interval(totals: np.ndarray, counts: np.ndarray) -> tuple[float, float]:
-    """The middle 95 % of total / count over data made of as many stretches (N,), drawn with replacement."""
-    return _interval(Segments.of(totals, counts))
+    """Where total / count lies in 95 %, by drawing as many stretches (N,) with replacement."""
+    return Segments.of(totals, counts).interval
+
+
+def interval_in_words(interval: tuple[float, float], digits: int) -> str:
+    """ "95 %: 1.20 to 1.40", or that there is none."""
+    low, high = interval
+    if low == -math.inf:
+        return "too little data for an interval"
+    return f"95 %: {low + 0.0:.{digits}f} to {high + 0.0:.{digits}f}"
 
 
 def _interval(one: Segments, *, minus: Segments | None = None) -> tuple[float, float]:
     """Of the value, or of its distance to that of another model."""
     if not one.is_possible:  # no data drawn from something impossible says less than that
         return math.inf, math.inf
+    if not one.is_enough:
+        return -math.inf, math.inf
     num, random = one.statistics.shape[1], np.random.default_rng(0)
     drawn = random.multinomial(num, np.full(num, 1 / num), RESAMPLES)  # (R, N)
-    values = _values(one, drawn, random)
-    if minus is not None:
-        values = values - _values(minus, drawn, random)
+    found = one.value - (0.0 if minus is None else minus.value)
+    values, means, sources = np.zeros(RESAMPLES), np.zeros(RESAMPLES), []
+    for model, sign in ((one, 1), (minus, -1)):
+        if model is not None:
+            by_seed = KINDS[model.kind].value(
+                np.einsum("rn,snk->rsk", drawn, model.statistics, optimize=True)
+            )  # (R, S)
+            values += sign * _mean_of_drawn_seeds(by_seed, random)
+            means += sign * by_seed.mean(axis=1)
+            sources += _chance_of_seeds(model)
+    sources.append((num / (num - 1) * float(means.var()), num - 1))
     tail = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(values, [tail, 1 - tail])
+    low, high = found + _stretch(sources, float(values.var())) * (np.quantile(values, [tail, 1 - tail]) - found)
     return float(low), float(high)
 
 
-def _values(one: Segments, drawn: np.ndarray, random: np.random.Generator) -> np.ndarray:
-    """Of the drawn stretches (R, N), the mean over seeds drawn likewise: (R,)."""
-    by_seed = KINDS[one.kind].value(np.einsum("rn,snk->rsk", drawn, one.statistics, optimize=True))  # (R, S)
+def _mean_of_drawn_seeds(by_seed: np.ndarray, random: np.random.Generator) -> np.ndarray:
+    """(R, S) -> (R,)"""
     num_seeds = by_seed.shape[1]
     if num_seeds == 1:
         return by_seed[:, 0]
-    shares = random.multinomial(num_seeds, np.full(num_seeds, 1 / num_seeds), len(drawn)) / num_seeds
+    shares = random.multinomial(num_seeds, np.full(num_seeds, 1 / num_seeds), len(by_seed)) / num_seeds
     return (by_seed * shares).sum(axis=1)
+
+
+def _chance_of_seeds(one: Segments) -> list[tuple[float, int]]:
+    """The variance of the mean over seeds, and its degrees of freedom; nothing where there is one seed."""
+    by_seed = KINDS[one.kind].value(one.statistics.sum(axis=1))  # (S,)
+    return [(float(by_seed.var(ddof=1)) / len(by_seed), len(by_seed) - 1)] if len(by_seed) > 1 else []
+
+
+def _stretch(sources: list[tuple[float, int]], drawn: float) -> float:
+    """What a distance must be stretched by: from sources of chance (variance, degrees of freedom), and the variance
+    that was drawn."""
+    variance = sum(part for part, _ in sources)
+    if not (variance > 0 and drawn > 0):
+        return 1.0
+    freedom = variance**2 / sum(part**2 / degrees for part, degrees in sources)
+    return math.sqrt(variance / drawn) * _t(freedom) / NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+
+
+def _t(freedom: float) -> float:
+    """The point that Student's t exceeds in 2.5 % of cases: with t = sqrt(freedom) tan(angle) the density of the angle
+    is cos(angle) ** (freedom - 1)."""
+    angle = np.linspace(0, math.pi / 2, 20_001)
+    density = np.cos(angle) ** (freedom - 1)
+    share = np.append(0.0, np.cumsum(density[1:] + density[:-1]))
+    return math.sqrt(freedom) * math.tan(float(np.interp(CONFIDENCE, share / share[-1], angle)))

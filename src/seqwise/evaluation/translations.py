@@ -19,7 +19,7 @@ from sacrebleu.metrics.chrf import CHRF
 from .. import __version__
 from ..data.pair_store import PairStore
 from ..models.contract import device_of, evaluating
-from .segments import RESAMPLES, Metric, Segments
+from .segments import RESAMPLES, Metric, Segments, interval_in_words
 
 SCORED_PLACES = 4096  # on either side of a batch
 LENGTHS = (5, 10, 15, 20, 30)  # words of a source, at most, for the table by length
@@ -161,6 +161,7 @@ class TranslationScore:
             "bleu_interval": [-high, -low],
             "chrf": self.chrf,
             "chrf_interval": [-chrf_high, -chrf_low],
+            "is_enough": self.segments.is_enough,
             "exact_match": self.exact_match,
             "token_accuracy": self.token_accuracy,
             "nats_per_token": self.nats_per_token,
@@ -172,7 +173,7 @@ class TranslationScore:
 
 def _with_interval(segments: Segments) -> str:
     low, high = segments.interval
-    return f"{-segments.value:.2f} (95 %: {-high + 0.0:.2f} to {-low + 0.0:.2f})"
+    return f"{-segments.value:.2f} ({interval_in_words((-high, -low), 2)})"
 
 
 def _statistics(metric: BLEU | CHRF, hypotheses: Sequence[str], references: Sequence[str]) -> np.ndarray:

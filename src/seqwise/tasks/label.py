@@ -59,8 +59,11 @@ class LabelTask:
     def beginning(self, store: ExampleStore, most: int) -> ExampleStore:
         return store if most >= len(store) else ExampleStore(store.inputs[:most], store.answers[:most])
 
+    def validated(self, store: ExampleStore, most: int | None) -> ExampleStore:
+        return self.beginning(store, min(MOST_VALID, most or MOST_VALID))
+
     def validate(self, model: Any, store: ExampleStore, most: int | None) -> float:
-        return evaluate_answers(model, self.beginning(store, min(MOST_VALID, most or MOST_VALID))).nats_per_answer
+        return evaluate_answers(model, self.validated(store, most)).nats_per_answer
 
     def loss_as_value(self, score: Any) -> Callable[[float], float] | None:
         return None  # from nats to right and wrong

@@ -85,6 +85,9 @@ class NumbersTask:
     def beginning(self, store: NumberStore, most: int) -> NumberStore:
         return store
 
+    def validated(self, store: NumberStore, most: int | None) -> NumberStore:
+        return store
+
     def validate(self, model: Any, store: NumberStore, most: int | None) -> float:
         is_observed = store.is_observed[store.first :].any(axis=1)
         return float(-log_densities_of(model, store)[is_observed].mean())

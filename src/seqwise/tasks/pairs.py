@@ -87,8 +87,11 @@ class PairsTask:
     def beginning(self, store: PairStore, most: int) -> PairStore:
         return store.first(most)
 
+    def validated(self, store: PairStore, most: int | None) -> PairStore:
+        return store if most is None else store.first(most)
+
     def validate(self, model: Any, store: PairStore, most: int | None) -> float:
-        return nats_per_token(model, store if most is None else store.first(most))
+        return nats_per_token(model, self.validated(store, most))
 
     def loss_as_value(self, score: Any) -> Callable[[float], float] | None:
         return None  # from nats to n-grams in common

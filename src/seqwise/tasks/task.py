@@ -108,6 +108,10 @@ class Task(Protocol):
         """The beginning of a part, where it can be cut short."""
         ...
 
+    def validated(self, store: Any, most: int | None) -> Any:
+        """The beginning of a part that `validate` reads."""
+        ...
+
     def validate(self, model: Any, store: Any, most: int | None) -> float:
         """Nats per token, step or answer on the beginning of a part."""
         ...

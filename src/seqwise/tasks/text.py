@@ -87,12 +87,15 @@ class TextTask:
     def beginning(self, store: TokenStore, most: int) -> TokenStore:
         return store.first(most)
 
+    def validated(self, store: TokenStore, most: int | None) -> TokenStore:
+        return store.first(most)
+
     def validate(self, model: Any, store: TokenStore, most: int | None) -> float:
-        return evaluate(model, store.first(most)).nats_per_token
+        return evaluate(model, self.validated(store, most)).nats_per_token
 
     def loss_as_value(self, score: Any) -> Callable[[float], float]:
         bits_per_nat = score.tokens / score.characters / math.log(2)  # per character, per token
-        return lambda nats: nats * bits_per_nat
+        return lambda nats: (nats + score.letters_per_token) * bits_per_nat
 
     def score(
         self,
@@ -107,6 +110,7 @@ class TextTask:
     ) -> Score:
         tokenizer = _tokenizer(vocab)
         about = f"{scored}|tokenizer={tokenizer.kind}:{tokenizer.vocab_size}"
+        about += ",lower case" if getattr(tokenizer, "lower_case", False) else ""
         return evaluate(model, store, about=about, **options)
 
     def sample(self, model: Any, store: Any, vocab: Vocab, config: TrainingConfig) -> str | None:

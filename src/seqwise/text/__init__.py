@@ -18,6 +18,7 @@ from .blocks import pieces_of as pieces_of
 from .blocks import whole_blocks as whole_blocks
 from .bpe import BPETokenizer
 from .characters import CharTokenizer
+from .encoded import Encoded as Encoded
 from .words import UNKNOWN_WORD as UNKNOWN_WORD
 from .words import WordTokenizer
 
@@ -30,7 +31,13 @@ class Tokenizer(Protocol):
     boundary: int
     """The id of the newline, which also stands before the first token of a text."""
 
+    @property
+    def usual_lengths(self) -> np.ndarray:
+        """Characters that each token mostly stands for, (V,)."""
+        ...
+
     def encode(self, text: str) -> np.ndarray: ...  # int64 (T,)
+    def measure(self, text: str) -> Encoded: ...  # the same, and what each token stands for
     def decode(self, ids: Sequence[int] | np.ndarray) -> str: ...
     def piece(self, token: int) -> str: ...  # the text of one token, for people to read
     def to_dict(self) -> dict[str, Any]: ...

@@ -5,6 +5,7 @@ Starts from 256 bytes and joins the most frequent neighbours until the vocabular
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -13,6 +14,12 @@ from tokenizers import Tokenizer as Backend
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
 from .blocks import pieces_of
+from .encoded import Encoded, without_unknown
+
+PRINTABLE = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]  # bytes that are written as they are
+OTHERS = [byte for byte in range(0x100) if byte not in PRINTABLE]  # written as U+0100, U+0101, ...
+SIGN_OF = {byte: chr(byte) for byte in PRINTABLE} | {byte: chr(0x100 + n) for n, byte in enumerate(OTHERS)}
+CONTINUATIONS = {SIGN_OF[byte] for byte in range(0x80, 0xC0)}  # bytes of UTF-8 that go on with a character
 
 
 class BPETokenizer:
@@ -44,6 +51,19 @@ class BPETokenizer:
         # in pieces, so that the library can use every core
         encoded = self._backend.encode_batch_fast(pieces_of(_writable(text), 1 << 15), add_special_tokens=False)
         return np.concatenate([np.asarray(piece.ids, dtype=np.int64) for piece in encoded])
+
+    def measure(self, text: str) -> Encoded:
+        ids = self.encode(text)
+        return without_unknown(ids, self.usual_lengths[ids])
+
+    @functools.cached_property
+    def usual_lengths(self) -> np.ndarray:
+        """Characters that begin in a token; it may end in the middle of one."""
+        vocabulary = self._backend.get_vocab()
+        lengths = np.zeros(max(vocabulary.values()) + 1, dtype=np.int32)
+        for piece, token in vocabulary.items():
+            lengths[token] = sum(sign not in CONTINUATIONS for sign in piece)
+        return lengths
 
     def decode(self, ids: Sequence[int] | np.ndarray) -> str:
         return self._backend.decode([int(i) for i in ids], skip_special_tokens=False)

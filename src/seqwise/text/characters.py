@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from .encoded import Encoded, without_unknown
+
 NUM_DIGITS = 16  # ids 0..15: the hexadecimal digits of a spelled character
 BOUNDARY = NUM_DIGITS  # id 16: the newline
 
@@ -52,6 +54,23 @@ class CharTokenizer:
             pieces += [ids[done:place], _spell(text[place])]
             done = int(place) + 1
         return np.concatenate([*pieces, ids[done:]])
+
+    def measure(self, text: str) -> Encoded:
+        """The first digit of a spelled character stands for it, the others for nothing more."""
+        ids = self.encode(text)
+        if len(ids) == len(text):
+            return without_unknown(ids, np.ones(len(ids), dtype=np.int32))
+        code_points = _code_points(text)
+        is_unseen = self._id_of[np.minimum(code_points, len(self._id_of) - 1)] < 0
+        num_bytes = 1 + sum((code_points >= least).astype(np.int64) for least in (0x80, 0x800, 0x10000))
+        num_tokens = np.where(is_unseen, 2 * num_bytes, 1)
+        lengths = np.zeros(len(ids), dtype=np.int32)
+        lengths[np.cumsum(num_tokens) - num_tokens] = 1
+        return without_unknown(ids, lengths)
+
+    @property
+    def usual_lengths(self) -> np.ndarray:
+        return (np.arange(self.vocab_size) >= NUM_DIGITS).astype(np.int32)
 
     def decode(self, ids: Sequence[int] | np.ndarray) -> str:
         ids = np.asarray(ids, dtype=np.int64)

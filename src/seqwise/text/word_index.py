@@ -22,12 +22,12 @@ class WordIndex:
         self.slots = np.full(1 << (4 * len(spelled)).bit_length(), FREE)  # at most a quarter is taken
         _fill(self.slots, self.letters, self.ends)
 
-    def encode(self, text: str) -> np.ndarray | None:
-        """The ids of the words between white space, and of the newlines; None where only Python can tell what is
-        white space."""
+    def encode(self, text: str) -> tuple[np.ndarray, np.ndarray] | None:
+        """The words between white space, and the newlines: their ids (T,), and where in the text each begins and ends
+        (T, 2), in characters; None where only Python can tell what is white space."""
         letters = np.frombuffer(text.encode("utf-8", "surrogatepass"), dtype=np.uint8)
-        ids, is_known = _encode(letters, self.letters, self.ends, self.slots)
-        return ids if is_known else None
+        ids, spans, is_known = _encode(letters, self.letters, self.ends, self.slots)
+        return (ids, spans) if is_known else None
 
 
 @njit(cache=True)
@@ -65,27 +65,44 @@ def _is_rare_space(letter, after, last):
 
 @njit(cache=True, nogil=True)
 def _encode(text, letters, ends, slots):
-    """UTF-8 -> ids, and whether all white space was ASCII."""
+    """UTF-8 -> ids, their spans in characters, and whether all white space was ASCII."""
     mask = np.uint64(len(slots) - 1)
-    result, num_tokens, place = np.empty(len(text) + 1, dtype=np.int64), 0, 0
+    most, last = _num_tokens(text), len(text) - 1
+    ids, spans = np.empty(most, dtype=np.int64), np.empty((most, 2), dtype=np.int64)
+    num_tokens, place, characters = 0, 0, 0
     while place < len(text):
         letter = text[place]
         if letter == 10:
-            result[num_tokens] = BOUNDARY
+            ids[num_tokens], spans[num_tokens, 0], spans[num_tokens, 1] = BOUNDARY, characters, characters + 1
             num_tokens += 1
         if _is_space(letter):
             place += 1
+            characters += 1
             continue
         begin, mixed = place, BASIS
+        spans[num_tokens, 0] = characters
         while place < len(text) and not _is_space(text[place]):
-            letter, last = text[place], len(text) - 1
+            letter = text[place]
             if letter >= 0xC2 and _is_rare_space(letter, text[min(place + 1, last)], text[min(place + 2, last)]):
-                return result[:0], False
+                return ids[:0], spans[:0], False
             mixed = (mixed ^ np.uint64(letter)) * PRIME
             place += 1
-        result[num_tokens] = _find(text, begin, place, mixed, mask, letters, ends, slots)
+            characters += letter & 0xC0 != 0x80  # all bytes of a character but its first are 10xxxxxx
+        ids[num_tokens] = _find(text, begin, place, mixed, mask, letters, ends, slots)
+        spans[num_tokens, 1] = characters
         num_tokens += 1
-    return result[:num_tokens].copy(), True
+    return ids, spans, True
+
+
+@njit(cache=True)
+def _num_tokens(text):
+    """Newlines and words between ASCII white space."""
+    found, was_space = 0, True
+    for letter in text:
+        is_space = _is_space(letter)
+        found += (letter == 10) + (was_space and not is_space)
+        was_space = is_space
+    return found
 
 
 @njit(cache=True)

@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from .encoded import Encoded
+from .spelling import Spelling
 from .word_index import BOUNDARY, UNKNOWN, WordIndex
 
 LONG = 1000  # characters that are worth the compiled loop
@@ -62,21 +64,53 @@ class WordTokenizer:
         return cls(kept, lower_case=lower_case, split_punctuation=bool(split_punctuation))
 
     def encode(self, text: str) -> np.ndarray:
-        text = text.lower() if self.lower_case else text
+        return self._read(self._as_read(text))[0]
+
+    def measure(self, text: str) -> Encoded:
+        """White space belongs to the word after it; at the end of the text, to the last."""
+        read = self._as_read(text)
+        ids, spans = self._read(read)
+        unknown = np.flatnonzero(ids == UNKNOWN)
+        words = [read[begin:end] for begin, end in spans[unknown].tolist()]
+        is_spelled = np.array([word != UNKNOWN_WORD for word in words], dtype=bool)
+        spelling = self._spelling.nats([word for word in words if word != UNKNOWN_WORD]) if words else np.zeros(0)
+        ends = spans[:, 1]
+        if len(read) != len(text):  # a few characters have longer small letters
+            ends = np.searchsorted(np.cumsum([len(char.lower()) for char in text]), ends) + 1
+        lengths = np.diff(ends, prepend=0).astype(np.int32)
+        if len(lengths):
+            lengths[-1] += len(text) - ends[-1]
+        return Encoded(ids, lengths, unknown[is_spelled], spelling)
+
+    @functools.cached_property
+    def usual_lengths(self) -> np.ndarray:
+        """With the space before it."""
+        return np.array([len(piece) + (piece != "\n") for piece in self.pieces], dtype=np.int32)
+
+    @functools.cached_property
+    def _spelling(self) -> Spelling:
+        return Spelling(self.words)
+
+    def _as_read(self, text: str) -> str:
+        return text.lower() if self.lower_case else text
+
+    def _read(self, text: str) -> tuple[np.ndarray, np.ndarray]:
+        """The ids (T,), and where each begins and ends (T, 2)."""
         if not self.split_punctuation and len(text) >= LONG:
-            ids = self._index.encode(text)
-            if ids is not None:
-                return ids
-        return self._encode_plainly(text)
+            found = self._index.encode(text)
+            if found is not None:
+                return found
+        return self._read_plainly(text)
 
     @functools.cached_property
     def _index(self) -> WordIndex:
         return WordIndex(self.pieces)
 
-    def _encode_plainly(self, text: str) -> np.ndarray:
+    def _read_plainly(self, text: str) -> tuple[np.ndarray, np.ndarray]:
         """What the index does too, for texts that are short, have rare kinds of white space, or are prose."""
-        id_of, words = self._id_of, self.split(text)
-        return np.fromiter((id_of.get(word, UNKNOWN) for word in words), dtype=np.int64, count=len(words))
+        found = list(self._pattern.finditer(text))
+        ids = np.fromiter((self._id_of.get(m.group(), UNKNOWN) for m in found), dtype=np.int64, count=len(found))
+        return ids, np.array([m.span() for m in found], dtype=np.int64).reshape(-1, 2)
 
     def split(self, text: str) -> list[str]:
         """The words as they were written, one for each token."""

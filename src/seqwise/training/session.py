@@ -113,12 +113,13 @@ class Session:
         )
         if not self.is_interrupted:
             best = self.run.load_model()
-            self.score = (self.score_with or self._score)(best)
+            self.score = self.score_with(best) if self.score_with else self._score(best, tell)
             self.run.save_card(write_card(self.run, best, self.score))
 
-    def _score(self, model: Any) -> Score:
+    def _score(self, model: Any, tell: Tell) -> Score:
         valid = self.task.beginning(self.stores["valid"], MAX_FINAL_TOKENS)
         scored = f"valid:{self.data.fingerprint[:8]}:{len(valid)}"
+        self._tell_of_samples(len(valid), tell)
         return self.task.score(model, valid, self.run.vocab, self.run.config.data, scored=scored)
 
     def _sequences(self, model: Any, most: int = 0) -> list[Any]:
@@ -129,6 +130,17 @@ class Session:
 
     def _validate(self, model: Any) -> float:
         return self.task.validate(model, self.stores["valid"], self.run.config.training.valid_tokens or None)
+
+    def _tell_of_samples(self, scored: int, tell: Tell) -> None:
+        """Why the last validation of the log and the score at the end are not the same number."""
+        store, unit = self.stores["valid"], self.task.unit
+        seen = len(self.task.validated(store, self.run.config.training.valid_tokens or None))
+        if seen != scored:
+            of = "all" if scored == len(store) else "the first"
+            tell(
+                f"validation while training read the first {seen:,} {unit} of valid, the score at the end reads {of} "
+                f"{scored:,}: the two may differ"
+            )
 
     def _choose_order(self, tell: Tell) -> None:
         config, model = self.run.config.training, self.run.build_model()

@@ -1,0 +1,103 @@
+"""Whether intervals and paired tests keep the level they promise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from seqwise.evaluation.segments import (
+    LEAST_SEGMENTS,
+    Difference,
+    Segments,
+    _t,
+    bootstrap_interval,
+    compare_segments,
+    interval_in_words,
+    joined,
+)
+
+TRIALS = 400
+Noise = Callable[[np.random.Generator, int], np.ndarray]
+NOISE: dict[str, Noise] = {
+    "normal": lambda random, num: random.normal(size=num),
+    "skewed": lambda random, num: random.gamma(1.0, size=num),
+}
+
+
+def segments(totals: np.ndarray) -> Segments:
+    return Segments.of(totals, np.full(len(totals), 100.0))
+
+
+@pytest.mark.parametrize("noise", NOISE.values(), ids=NOISE)
+@pytest.mark.parametrize("num", [1, 2, 3, 5, LEAST_SEGMENTS, 10, 30])
+def test_equal_models_are_called_different_in_one_of_twenty_trials_at_most(num: int, noise: Noise) -> None:
+    random = np.random.default_rng(num)
+    wrong = 0
+    for _ in range(TRIALS):
+        hard = random.gamma(4.0, 50.0, size=num)  # passages differ much
+        found = compare_segments(*(segments(hard + noise(random, num)) for _ in range(2)))
+        wrong += found.is_distinguishable
+    assert wrong / TRIALS <= 0.08
+    if num < LEAST_SEGMENTS:
+        assert wrong == 0
+    else:
+        assert wrong / TRIALS >= 0.01  # nor does it see nothing
+
+
+@pytest.mark.parametrize("seeds", [2, 3])
+def test_equal_models_of_a_few_seeds_are_called_different_as_seldom(seeds: int) -> None:
+    random, wrong = np.random.default_rng(seeds), 0
+    hard = random.gamma(4.0, 50.0, size=100)
+    for _ in range(TRIALS // 2):
+        luck = random.normal(0.0, 10.0, size=(2, seeds))  # much more than what stretches differ by
+        models = [[segments(hard + shift + random.normal(size=100)) for shift in row] for row in luck]
+        wrong += compare_segments(*map(joined, models)).is_distinguishable
+    assert wrong / (TRIALS // 2) <= 0.08
+
+
+@pytest.mark.parametrize("num", [LEAST_SEGMENTS, 10, 30])
+def test_the_interval_of_one_score_holds_the_truth_as_often_as_it_says(num: int) -> None:
+    random, held = np.random.default_rng(num), 0
+    for _ in range(TRIALS):
+        low, high = bootstrap_interval(random.normal(2.0, 0.5, size=num), np.ones(num))
+        held += low <= 2.0 <= high
+    assert 0.92 <= held / TRIALS <= 0.98
+
+
+@pytest.mark.parametrize("num", range(1, LEAST_SEGMENTS))
+def test_few_segments_are_too_little_to_tell(num: int) -> None:
+    """However far apart they are."""
+    first, second = segments(np.full(num, 100.0)), segments(np.full(num, 900.0))
+    found = compare_segments(first, second)
+    assert found.gain == pytest.approx(8.0)
+    assert not found.is_enough
+    assert not found.is_distinguishable
+    assert found.interval == (-math.inf, math.inf)
+    assert not first.is_enough
+    assert first.interval == (-math.inf, math.inf)
+
+
+def test_as_many_as_are_enough_tell_what_all_of_them_say() -> None:
+    first, second = segments(np.full(LEAST_SEGMENTS, 100.0)), segments(np.full(LEAST_SEGMENTS, 110.0))
+    found = compare_segments(first, second)
+    assert found.is_enough
+    assert found.is_distinguishable
+
+
+def test_what_is_impossible_loses_on_however_little_data() -> None:
+    found = compare_segments(segments(np.array([100.0])), segments(np.array([math.inf])))
+    assert found == Difference(math.inf, (math.inf, math.inf))
+    assert found.is_distinguishable
+
+
+@pytest.mark.parametrize(("freedom", "point"), [(1, 12.7062), (2, 4.3027), (5, 2.5706), (29, 2.0452), (399, 1.9659)])
+def test_points_of_students_t_are_those_of_the_tables(freedom: int, point: float) -> None:
+    assert _t(freedom) == pytest.approx(point, abs=1e-4)
+
+
+def test_an_interval_in_words() -> None:
+    assert interval_in_words((-0.0, 1.25), 2) == "95 %: 0.00 to 1.25"
+    assert interval_in_words((-math.inf, math.inf), 2) == "too little data for an interval"
