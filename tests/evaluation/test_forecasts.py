@@ -20,6 +20,7 @@ from seqwise.evaluation.forecasts import (
     MOST_ORIGINS,
     Z95,
     ForecastScore,
+    _read_to,
     default_horizon,
     evaluate_forecasts,
     forecasts,
@@ -27,7 +28,7 @@ from seqwise.evaluation.forecasts import (
 )
 from seqwise.evaluation.likelihood import CHUNK
 from seqwise.models import MODELS
-from seqwise.models.contract import Interface, State
+from seqwise.models.contract import Interface, State, evaluating
 
 
 class RandomWalk:
@@ -56,8 +57,9 @@ class RandomWalk:
         assert self.context is not None
         assert inputs.shape[1] < self.context
         state = self.fresh_state(len(prompt))
+        there = inputs.is_observed if inputs.is_step is None else inputs.is_observed & inputs.is_step.unsqueeze(-1)
         for t in range(inputs.shape[1]):
-            distribution, state = self.step(inputs.values[:, t], state, inputs.is_observed[:, t])
+            distribution, state = self.step(inputs.values[:, t], state, there[:, t])
         return distribution, state
 
     def step(self, values: Tensor, state: State, is_observed: Tensor | None = None) -> tuple[Any, State]:
@@ -200,6 +202,39 @@ def test_origins_at_the_very_beginning_are_forecast_by_a_model_with_a_context() 
     store = store_of(walk(30) + 50, 1)
     middle, _, _ = forecasts(RandomWalk(0.01, context=8), store, np.array([0, 1, 20]), 2)
     assert middle[:, 0, 0] == pytest.approx([0, store.values[1, 0], store.values[20, 0]], abs=0.02)
+
+
+@pytest.mark.parametrize("gaps", [0.0, 0.3])
+def test_an_early_origin_takes_no_history_from_later_ones(gaps: float) -> None:
+    """Each origin is forecast as if it were the only one: what a context holds, and less only where there is less."""
+    store = store_of(in_own_units(80, gaps=gaps), 1, OWN)
+    model = tiny_model("gpt", store)
+    origins = np.array([0, 1, 4, 8, 9, 30, 79])
+    with torch.inference_mode(), evaluating(model):
+        means = _read_to(model, store, origins)[0].mean
+        alone = torch.cat([_read_to(model, store, origins[i : i + 1])[0].mean for i in range(len(origins))])
+        whole = model.start(store.batch(np.arange(22, 32)[None]).rows(slice(0, 1)))[0].mean  # rows 22 to 30
+    assert means.numpy() == pytest.approx(alone.numpy(), abs=1e-5)
+    assert means[5].numpy() == pytest.approx(whole[0].numpy(), abs=1e-5)  # three quarters of a context of 12
+
+
+def test_a_part_that_begins_the_series_is_forecast_from_a_whole_context() -> None:
+    values = np.tile(np.array([[0.0], [0.0], [9.0]]), (40, 1))
+
+    class LastThree(RandomWalk):
+        """Forecasts the mean of the last three rows it reads."""
+
+        def start(self, prompt: Batch) -> tuple[Distribution, State]:
+            inputs: Values = prompt.inputs["values"]
+            rows = [row[:n][-3:].mean(dim=0) for row, n in zip(inputs.values, inputs.lengths.tolist(), strict=True)]
+            last = torch.stack(rows)
+            return Independent(Normal(last, 0.01), 1), State({"last": last})
+
+        def step(self, values: Tensor, state: State, is_observed: Tensor | None = None) -> tuple[Any, State]:
+            return Independent(Normal(state.own["last"], 0.01), 1), state
+
+    score = evaluate_forecasts(LastThree(context=8), store_of(values, 1), no_scaling(), season=1, horizon=3)
+    assert score.errors["model"][3:].mean(axis=(1, 2)) == pytest.approx(4, abs=0.05)  # of |3 - 0|, |3 - 0|, |3 - 9|
 
 
 # -- forecasts -------------------------------------------------------------------------------------------------------

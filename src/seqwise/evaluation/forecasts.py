@@ -246,9 +246,11 @@ def _read_to(model: Any, store: NumberStore, origins: np.ndarray) -> tuple[Any, 
     """The distribution behind each origin and the state there; one row per origin."""
     device = device_of(model)
     if model.context is not None:  # as much of the past as it sees and still has room to go on
-        length = min(kept_of(model.context), int(origins.min()) + 1)
-        places = origins[:, None] - length + 1 + np.arange(length)
-        inputs = Values(*_rows_at(store, places))
+        lengths = np.minimum(kept_of(model.context), origins + 1)  # (O,) shorter at the beginning of the series
+        steps = np.arange(lengths.max())
+        is_step = steps < lengths[:, None]
+        places = np.where(is_step, (origins - lengths + 1)[:, None] + steps, 0)  # the first row shows nothing
+        inputs = Values(*_rows_at(store, places), None if is_step.all() else torch.from_numpy(is_step))
         return model.start(Batch({"values": inputs}, {}).to(device))
     state, states, rows, before = model.fresh_state(1), [], [], 0
     for origin in origins:
