@@ -56,6 +56,7 @@ def prepare_data(folder: Path, name: str, wants_stop: WantsStop) -> bool:
         "data": {
             "name": data.name,
             "description": data.description,
+            "notes": list(getattr(data, "notes", ())),
             "fingerprint": data.fingerprint,
             "parts": subject.sizes(data, stores),
         },
@@ -126,6 +127,7 @@ def train_trial(folder: Path, name: str, wants_stop: WantsStop) -> bool:
             test=settings.test,
             split=settings.split,
             columns=settings.columns,
+            season=settings.season,
             vocab=Vocab.load(comparison.vocab(trial.tokenizer), settings.task),
             overrides=overrides,
             tell=print,
@@ -252,6 +254,7 @@ def _data_config(comparison: Folder) -> DataConfig:
         test=settings.test,
         split=settings.split,
         columns=settings.columns,
+        season=settings.season,
     )
 
 
