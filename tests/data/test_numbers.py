@@ -370,6 +370,19 @@ def test_a_missing_number_is_zero_and_not_observed() -> None:
     assert np.isfinite(store.values).all()
 
 
+@pytest.mark.parametrize(("part", "most", "length"), [("train", 5, 5), ("train", 99, 16), ("valid", 1, 17)])
+def test_the_beginning_of_a_part_keeps_what_stands_before_it(part: str, most: int, length: int) -> None:
+    _, store = store_of(part)
+    cut = store.beginning(most)
+    assert (cut.first, len(cut)) == (store.first, length)
+    assert cut.values.tolist() == store.values[: length + 1].tolist()
+
+
+def test_the_beginning_of_a_part_has_something_to_predict() -> None:
+    _, store = store_of("valid", missing=[(16, 0), (16, 1)])
+    assert store.beginning(1).is_observed[store.first :].any()
+
+
 def test_a_batch_has_targets_one_step_ahead_of_inputs() -> None:
     _, store = store_of(missing=[(3, 0), (7, 0), (7, 1)])
     places = np.array([[0, 1, 2, 3, 4], [4, 5, 6, 7, 8], [16, 17, 18, 19, 20]])

@@ -127,6 +127,12 @@ class NumberStore:
         """Rows to predict, of the whole series."""
         return len(self.values) - 1
 
+    def beginning(self, most: int) -> NumberStore:
+        """The same with at most so many rows of the part; more where nothing is observed in those."""
+        is_observed = self.is_observed[self.first :].any(axis=1)
+        end = self.first + max(most, int(is_observed.argmax()) + 1)
+        return NumberStore(self.values[:end], self.is_observed[:end], self.first)
+
     def batch(self, places: np.ndarray) -> Batch:
         """Rows (B, T+1) of the series as inputs and, one step ahead, targets."""
         values = torch.from_numpy(self.values[places].astype(np.float32))

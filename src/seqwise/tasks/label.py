@@ -57,7 +57,7 @@ class LabelTask:
         raise ConfigError("families that learn by counting or EM do not label; choose another --model.")
 
     def beginning(self, store: ExampleStore, most: int) -> ExampleStore:
-        return store
+        return ExampleStore(store.inputs[:most], store.answers[:most])
 
     def validate(self, model: Any, store: ExampleStore, most: int | None) -> float:
         some = slice(0, min(MOST_VALID, most or MOST_VALID))

@@ -82,9 +82,10 @@ class NumbersTask:
         return [(store.values[first:], store.is_observed[first:])]
 
     def beginning(self, store: NumberStore, most: int) -> NumberStore:
-        return store
+        return store.beginning(most)
 
     def validate(self, model: Any, store: NumberStore, most: int | None) -> float:
+        store = store if most is None else store.beginning(most)
         is_observed = store.is_observed[store.first :].any(axis=1)
         return float(-log_densities_of(model, store)[is_observed].mean())
 
