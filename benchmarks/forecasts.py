@@ -59,7 +59,8 @@ def main() -> None:
                     cells.append(f"failed: {error}")
                     continue
             cells.append(f"{score['mae_over_naive']:.3f}, {100 * score['coverage']:.0f} %")
-            seasonal = f"{score['mae_seasonal_naive'] / score['mae_naive']:.3f}"
+            has_season = score["mae_seasonal_naive"] is not None
+            seasonal = f"{score['mae_seasonal_naive'] / score['mae_naive']:.3f}" if has_season else "no season"
         table.append([f"{name} ({horizon})", seasonal, *cells])
         print("\n".join(columns([table[0], table[-1]])), flush=True)
     print("\n" + "\n".join(columns(table)))

@@ -77,7 +77,8 @@ class TrainedRun:
         """How well the model does on the run's own test part (valid where it has none), or on other data.
 
         `advance` is told (what, done, of how many) where that takes long.
-        Options for text: `view` ("disjoint", "sliding", "carried"), `context`, `stride`; for numbers: `horizon`.
+        Options for text: `view` ("disjoint", "sliding", "carried"), `context`, `stride`; for numbers: `horizon`,
+        `season`.
         """
         options = {name: value for name, value in options.items() if value is not None}
         for name in set(options) - set(self.task.score_options):

@@ -104,8 +104,11 @@ def _checked(value: Any, setting: Setting, name: str, where: str) -> Any:
     plain = tuple(typing.get_origin(kind) or kind for kind in kinds)
     if not isinstance(value, plain):
         raise ConfigError(f"{where}: {name} = {value!r} should be {_kind_name(kinds)}.")
-    if isinstance(value, list) and not all(isinstance(item, str) for item in value):
-        raise ConfigError(f"{where}: {name} = {value!r} should be a list of words.")
+    if isinstance(value, list):
+        of = next(typing.get_args(kind)[0] for kind in kinds if typing.get_origin(kind) is list)
+        if not all(type(item) is of for item in value):
+            items = {str: "words", int: "whole numbers"}[of]
+            raise ConfigError(f"{where}: {name} = {value!r} should be a list of {items}.")
     if isinstance(value, float) and not math.isfinite(value):
         raise ConfigError(f"{where}: {name} = {value} should be a finite number.")
     return value

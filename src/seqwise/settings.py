@@ -20,8 +20,9 @@ class DataConfig:
     """Shares of a contiguous split in per cent, where the default was not wanted."""
     columns: list[str] = field(default_factory=list)
     """Numbers: the columns to read; none named are all that hold numbers."""
-    season: int | None = None
-    """Numbers: steps after which the series resembles itself; found in the training part where not set."""
+    season: int | list[int] | None = None
+    """Numbers: steps after which the columns resemble themselves, one for all or one for each; 1 for none. Found in the
+    training part where not set."""
     horizon: int | None = None
     """Numbers: how many steps ahead forecasts are scored; a season, or 24, where not set."""
     length_ratio: float | None = None
@@ -34,7 +35,7 @@ class DataConfig:
     def __post_init__(self) -> None:
         for name in ("season", "horizon"):
             value = getattr(self, name)
-            if value is not None and value < 1:
+            if value is not None and min(value if isinstance(value, list) else [value], default=1) < 1:
                 raise ConfigError(f"data.{name} = {value} should be at least 1.")
 
 

@@ -75,6 +75,46 @@ def test_two_runs_are_scored_side_by_side(terminal: Any, table: Path, run: Path)
     assert re.match(r"(run|other) (is better than|and) (run|other) .* nats per step \(paired, 95 %: ", comparison)
 
 
+@pytest.mark.parametrize("model", list(SIZES))
+def test_words_for_missing_numbers_reach_no_result(terminal: Any, table: Path, model: str) -> None:
+    header, *rows = table.read_text().splitlines()
+    words = ["nan", "NaN", "-nan", "NA", "", "null", "#N/A"]
+    for place, word in enumerate(words):
+        for row in (3 + 2 * place, 84 + place, 93 + place):
+            cells = rows[row].split(",")
+            rows[row] = ",".join([cells[0], word, cells[2] if place % 2 else word])
+    table.write_text("\n".join([header, *rows]) + "\n")
+    terminal.done("train", table, "--model", model, "--out", "run", *TRAINING, *SIZES[model])
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} in the JSON")
+
+    found = json.loads(terminal.done("evaluate", "run", "--json")[0], parse_constant=refuse)
+    assert None not in [v for name, v in found.items() if name != "season_by_column"]
+    for line in Path("run/log.jsonl").read_text().splitlines():
+        json.loads(line, parse_constant=refuse)
+    forecast, _ = terminal.done("predict", "run", "--horizon", "3")
+    assert all(math.isfinite(float(cell)) for line in forecast.splitlines()[1:] for cell in line.split(","))
+
+
+def test_a_season_can_be_given(terminal: Any, table: Path) -> None:
+    given = ["train", table, "--model", "kalman", "--out", "run", *TRAINING, *SIZES["kalman"]]
+    out, _ = terminal.done(*given, "--season", "5")
+    assert out.splitlines()[1].startswith("signature: forecast:horizon=5,origins=6,season=5|")
+    found = json.loads(terminal.done("evaluate", "run", "--json")[0])
+    other = json.loads(terminal.done("evaluate", "run", "--season", "7", "--json")[0])
+    assert (found["season"], other["season"]) == (5, 7)
+    assert found["season_by_column"] == {"season": 5, "line": 5}
+    assert other["mae_seasonal_naive"] < found["mae_seasonal_naive"]
+    none, _ = terminal.done("evaluate", "run", "--season", "1")
+    assert "seasonal" not in none
+    assert "data.season = 0 should be at least 1." in terminal.refuses("evaluate", "run", "--season", "0")
+    assert "data.season = -2 should be at least 1." in terminal.refuses(*given[:-4], "--out", "x", "--season", "-2")
+    assert "was trained with data.season = 5, not 6." in terminal.refuses(
+        "train", "--resume", "--out", "run", "--season", "6"
+    )
+
+
 def test_columns_can_be_chosen(terminal: Any, table: Path) -> None:
     terminal.done("train", table, "--model", "kalman", "--columns", "line", "--out", "run", *TRAINING, *SIZES["kalman"])
     assert terminal.done("predict", "run")[0].splitlines()[0] == "step,line,line_low,line_high"
@@ -92,6 +132,12 @@ def test_a_run_is_resumed(terminal: Any, run: Path) -> None:
 
 def a_word(path: Path) -> None:
     path.write_text(path.read_text().replace("\nday 4,", "\nday 4,oops", 1))
+
+
+def infinite(path: Path) -> None:
+    lines = path.read_text().splitlines()
+    lines[5] = "day 4,1e999,3"
+    path.write_text("\n".join(lines) + "\n")
 
 
 def constant(path: Path) -> None:
@@ -118,6 +164,10 @@ def good(path: Path) -> None:
     ("make", "options", "words"),
     [
         (a_word, [], ["x.csv: line 6, column season: \"oops", "is not a number. Mend it,", "--columns."]),
+        (infinite, [], ['x.csv: line 6, column season: "1e999" is beyond 1e+100. Mend it, leave the cell empty']),
+        (good, ["--season", "0"], ["data.season = 0 should be at least 1."]),
+        (good, ["--set", "data.season=[7]"], ["data.season names 1 seasons for 2 columns (season, line); give one"]),
+        (good, ["--set", "data.season=[7, 'a']"], ["data.season = [7, 'a'] should be a list of whole numbers."]),
         (constant, [], ["x.csv: nothing to forecast: column a is always 1 in the training", "column b is always 2"]),
         (too_few, [], ["x.csv: too few rows: 6 in all leave 4 to train on, and 8 are needed."]),
         (ragged, [], ["x.csv: line 102 has 2 cells, but the first line has 3."]),
@@ -131,7 +181,8 @@ def good(path: Path) -> None:
         (good, ["--task", "table"], ['unknown task "table".']),
         (good, ["--split-at", "80/30"], ['--split-at "80/30" should be two or three shares that add up to 100']),
     ],
-    ids=["word", "constant", "too few", "ragged", "empty", "tokenizer", "column", "words asked for", "family", "valid",
+    ids=["word", "infinite", "season", "seasons", "words for seasons", "constant", "too few", "ragged", "empty",
+         "tokenizer", "column", "words asked for", "family", "valid",
          "text", "task", "split"],
 )  # fmt: skip
 def test_a_mistake_is_one_sentence_and_nothing_is_written(

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 
-from seqwise.data.numbers import NumberData, NumberStore, Scaling, build_number_store, find_season, open_numbers
+from seqwise.data.numbers import NumberData, NumberStore, Scaling, build_number_store, open_numbers
 from seqwise.errors import ConfigError, DataError
 
 ROWS = [(i, i * i % 7) for i in range(20)]
@@ -82,12 +82,25 @@ def test_a_comma_in_quotes_is_part_of_a_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "cell", ["", " ", "NA", "na", "N/A", "?", "nan", "NaN", "null", "None", "-", ".", "inf", "-1e999"]
+    "cell", ["", " ", "NA", "na", "N/A", "#N/A", "?", "nan", "NaN", "-nan", "null", "None", "-", "."]
 )
-def test_what_is_missing_or_infinite_is_marked(tmp_path: Path, cell: str) -> None:
+def test_what_is_missing_is_marked(tmp_path: Path, cell: str) -> None:
     data = read(tmp_path, table([*ROWS[:5], (5, cell), *ROWS[6:]]))
     assert np.argwhere(np.isnan(data.values)).tolist() == [[5, 1]]
     assert ", 1 numbers missing;" in data.description
+
+
+@pytest.mark.parametrize("cell", ["inf", "-inf", "Infinity", "1e999", "-1e999", "1e200"])
+def test_what_is_infinite_or_too_large_is_told_with_its_place(tmp_path: Path, cell: str) -> None:
+    sentence = refused(tmp_path, table([*ROWS[:5], (5, cell), *ROWS[6:]]))
+    assert sentence.startswith(f': line 7, column b: "{cell}" is beyond 1e+100. Mend it, leave the cell empty')
+
+
+def test_a_number_too_far_from_the_training_part_is_told_before_it_overflows(tmp_path: Path) -> None:
+    data = read(tmp_path, table([*ROWS[:-1], (1e60, 3)]))
+    build_number_store(data, "valid", Scaling.of(data))
+    with pytest.raises(DataError, match=r"x\.csv: row 20, column a: 1e\+60 lies 2e\+59 standard deviations from the"):
+        build_number_store(data, "test", Scaling.of(data))
 
 
 def test_a_first_row_with_a_gap_is_no_header(tmp_path: Path) -> None:
@@ -357,6 +370,19 @@ def test_a_missing_number_is_zero_and_not_observed() -> None:
     assert np.isfinite(store.values).all()
 
 
+@pytest.mark.parametrize(("part", "most", "length"), [("train", 5, 5), ("train", 99, 16), ("valid", 1, 17)])
+def test_the_beginning_of_a_part_keeps_what_stands_before_it(part: str, most: int, length: int) -> None:
+    _, store = store_of(part)
+    cut = store.beginning(most)
+    assert (cut.first, len(cut)) == (store.first, length)
+    assert cut.values.tolist() == store.values[: length + 1].tolist()
+
+
+def test_the_beginning_of_a_part_has_something_to_predict() -> None:
+    _, store = store_of("valid", missing=[(16, 0), (16, 1)])
+    assert store.beginning(1).is_observed[store.first :].any()
+
+
 def test_a_batch_has_targets_one_step_ahead_of_inputs() -> None:
     _, store = store_of(missing=[(3, 0), (7, 0), (7, 1)])
     places = np.array([[0, 1, 2, 3, 4], [4, 5, 6, 7, 8], [16, 17, 18, 19, 20]])
@@ -368,69 +394,3 @@ def test_a_batch_has_targets_one_step_ahead_of_inputs() -> None:
         assert field.values.numpy() == pytest.approx(store.values[rows], rel=1e-6)
         assert field.is_observed.tolist() == store.is_observed[rows].tolist()
     assert batch.counts() == {"values": 11}  # one of twelve steps shows nothing
-
-
-# -- seasons ---------------------------------------------------------------------------------------------------------
-
-
-def waves(period: int, *, num_rows: int, noise: float, slope: float, seed: int = 0) -> np.ndarray:
-    random, time = np.random.default_rng(seed), np.arange(num_rows)
-    wave = np.sin(2 * np.pi * time / period + seed) + slope * time / num_rows
-    return (wave + noise * random.normal(size=num_rows))[:, None]
-
-
-@pytest.mark.parametrize("period", [3, 4, 7, 12, 24])
-@pytest.mark.parametrize("noise", [0.0, 0.3])
-@pytest.mark.parametrize("slope", [0.0, 10.0])
-def test_the_season_of_a_sine_is_its_period(period: int, noise: float, slope: float) -> None:
-    for seed in range(3):
-        assert find_season(waves(period, num_rows=300, noise=noise, slope=slope, seed=seed)) == period
-
-
-@pytest.mark.parametrize("period", [52, 90])
-def test_a_long_season_is_found_to_a_step_or_two(period: int) -> None:
-    assert abs(find_season(waves(period, num_rows=1000, noise=0.3, slope=5.0)) - period) <= 2
-
-
-def test_a_season_of_many_tones_is_that_of_the_lowest() -> None:
-    time = np.arange(400)
-    sharp = (time % 24 == 7) * 5.0 + np.sin(2 * np.pi * time / 24)
-    assert find_season(sharp[:, None] + 0.2 * np.random.default_rng(0).normal(size=(400, 1))) == 24
-
-
-def test_columns_with_the_same_season_agree_and_gaps_do_no_harm() -> None:
-    values = np.concatenate([waves(12, num_rows=300, noise=0.3, slope=3, seed=seed) for seed in (1, 2)], axis=1)
-    values[50:80, 0] = np.nan
-    assert find_season(values) == 12
-
-
-def test_gaps_on_a_slope_do_no_harm() -> None:
-    values = waves(12, num_rows=300, noise=0.3, slope=100)
-    values[[20, 90, 91, 200, 250]] = np.nan
-    assert find_season(values) == 12
-
-
-def test_the_season_does_not_depend_on_the_units_of_columns() -> None:
-    noise = np.random.default_rng(0).normal(size=(300, 1))
-    values = np.concatenate([waves(12, num_rows=300, noise=0.1, slope=0), 0.5 * noise], axis=1)
-    found = [find_season(values * np.array(units)) for units in ([1.0, 1.0], [1000.0, 1.0], [1.0, 1000.0])]
-    assert found == [12, 12, 12]
-
-
-@pytest.mark.parametrize("columns", [1, 3])
-def test_white_noise_has_no_season(columns: int) -> None:
-    assert {find_season(np.random.default_rng(seed).normal(size=(400, columns))) for seed in range(30)} == {1}
-
-
-def test_white_noise_has_no_season_where_it_is_short_either() -> None:
-    found = [find_season(np.random.default_rng(seed).normal(size=(60, 1))) for seed in range(40)]
-    assert found.count(1) >= 30
-
-
-@pytest.mark.parametrize(
-    "values",
-    [np.arange(100.0), np.arange(100.0) ** 2, np.zeros(100), np.full(100, 7.5), np.sin(np.arange(23) * np.pi / 2)],
-    ids=["line", "parabola", "zeros", "constant", "too short"],
-)
-def test_what_has_no_season_says_one(values: np.ndarray) -> None:
-    assert find_season(values[:, None]) == 1

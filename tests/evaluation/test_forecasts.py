@@ -20,6 +20,7 @@ from seqwise.evaluation.forecasts import (
     MOST_ORIGINS,
     Z95,
     ForecastScore,
+    _read_to,
     default_horizon,
     evaluate_forecasts,
     forecasts,
@@ -27,7 +28,7 @@ from seqwise.evaluation.forecasts import (
 )
 from seqwise.evaluation.likelihood import CHUNK
 from seqwise.models import MODELS
-from seqwise.models.contract import Interface, State
+from seqwise.models.contract import Interface, State, evaluating
 
 
 class RandomWalk:
@@ -56,8 +57,9 @@ class RandomWalk:
         assert self.context is not None
         assert inputs.shape[1] < self.context
         state = self.fresh_state(len(prompt))
+        there = inputs.is_observed if inputs.is_step is None else inputs.is_observed & inputs.is_step.unsqueeze(-1)
         for t in range(inputs.shape[1]):
-            distribution, state = self.step(inputs.values[:, t], state, inputs.is_observed[:, t])
+            distribution, state = self.step(inputs.values[:, t], state, there[:, t])
         return distribution, state
 
     def step(self, values: Tensor, state: State, is_observed: Tensor | None = None) -> tuple[Any, State]:
@@ -132,7 +134,9 @@ def log_density_by_hand(values: np.ndarray, first: int, deviation: float) -> lis
 @pytest.mark.parametrize("first", [1, 2, 31])
 def test_the_log_likelihood_is_in_the_units_of_the_data(gaps: float, first: int) -> None:
     values = in_own_units(60, gaps=gaps)
-    score = evaluate_forecasts(RandomWalk(0.7, num_columns=2), store_of(values, first, OWN), OWN, season=1, horizon=3)
+    score = evaluate_forecasts(
+        RandomWalk(0.7, num_columns=2), store_of(values, first, OWN), OWN, seasons=[1, 1], horizon=3
+    )
     expected = np.array(log_density_by_hand(values, first, 0.7))
     assert score.log_densities == pytest.approx(expected, abs=2e-3)
     is_there = ~np.isnan(values[first - 1 :]).all(axis=1)
@@ -146,7 +150,7 @@ def test_other_units_shift_the_log_likelihood_by_the_log_of_the_scale() -> None:
     values = walk(80)
     small, large = (Scaling(["a"], np.zeros(1), np.array([scale])) for scale in (1.0, 1000.0))
     one, other = (
-        evaluate_forecasts(RandomWalk(), store_of(values * s.scale, 41, s), s, season=1, horizon=5)
+        evaluate_forecasts(RandomWalk(), store_of(values * s.scale, 41, s), s, seasons=[1], horizon=5)
         for s in (small, large)
     )
     assert one.log_likelihood - other.log_likelihood == pytest.approx(math.log(1000), abs=1e-4)
@@ -202,11 +206,44 @@ def test_origins_at_the_very_beginning_are_forecast_by_a_model_with_a_context() 
     assert middle[:, 0, 0] == pytest.approx([0, store.values[1, 0], store.values[20, 0]], abs=0.02)
 
 
+@pytest.mark.parametrize("gaps", [0.0, 0.3])
+def test_an_early_origin_takes_no_history_from_later_ones(gaps: float) -> None:
+    """Each origin is forecast as if it were the only one: what a context holds, and less only where there is less."""
+    store = store_of(in_own_units(80, gaps=gaps), 1, OWN)
+    model = tiny_model("gpt", store)
+    origins = np.array([0, 1, 4, 8, 9, 30, 79])
+    with torch.inference_mode(), evaluating(model):
+        means = _read_to(model, store, origins)[0].mean
+        alone = torch.cat([_read_to(model, store, origins[i : i + 1])[0].mean for i in range(len(origins))])
+        whole = model.start(store.batch(np.arange(22, 32)[None]).rows(slice(0, 1)))[0].mean  # rows 22 to 30
+    assert means.numpy() == pytest.approx(alone.numpy(), abs=1e-5)
+    assert means[5].numpy() == pytest.approx(whole[0].numpy(), abs=1e-5)  # three quarters of a context of 12
+
+
+def test_a_part_that_begins_the_series_is_forecast_from_a_whole_context() -> None:
+    values = np.tile(np.array([[0.0], [0.0], [9.0]]), (40, 1))
+
+    class LastThree(RandomWalk):
+        """Forecasts the mean of the last three rows it reads."""
+
+        def start(self, prompt: Batch) -> tuple[Distribution, State]:
+            inputs: Values = prompt.inputs["values"]
+            rows = [row[:n][-3:].mean(dim=0) for row, n in zip(inputs.values, inputs.lengths.tolist(), strict=True)]
+            last = torch.stack(rows)
+            return Independent(Normal(last, 0.01), 1), State({"last": last})
+
+        def step(self, values: Tensor, state: State, is_observed: Tensor | None = None) -> tuple[Any, State]:
+            return Independent(Normal(state.own["last"], 0.01), 1), state
+
+    score = evaluate_forecasts(LastThree(context=8), store_of(values, 1), no_scaling(), seasons=[1], horizon=3)
+    assert score.errors["model"][3:].mean(axis=(1, 2)) == pytest.approx(4, abs=0.05)  # of |3 - 0|, |3 - 0|, |3 - 9|
+
+
 # -- forecasts -------------------------------------------------------------------------------------------------------
 
 
 def test_sampled_intervals_widen_and_cover_as_they_should() -> None:
-    score = evaluate_forecasts(RandomWalk(), store_of(walk(3000), 1001), no_scaling(), season=1, horizon=10)
+    score = evaluate_forecasts(RandomWalk(), store_of(walk(3000), 1001), no_scaling(), seasons=[1], horizon=10)
     assert score.is_covered.shape == (MOST_ORIGINS, 10, 1)
     assert score.coverage == pytest.approx(0.95, abs=0.03)
     store = store_of(walk(300), 101)
@@ -220,7 +257,7 @@ def test_sampled_intervals_widen_and_cover_as_they_should() -> None:
 @pytest.mark.parametrize(("deviation", "at_least", "at_most"), [(0.2, 0.2, 0.5), (5.0, 0.999, 1.0)])
 def test_a_model_too_sure_or_too_unsure_of_itself_is_seen(deviation: float, at_least: float, at_most: float) -> None:
     store = store_of(walk(1000), 501)
-    score = evaluate_forecasts(RandomWalk(deviation), store, no_scaling(), season=1, horizon=10)
+    score = evaluate_forecasts(RandomWalk(deviation), store, no_scaling(), seasons=[1], horizon=10)
     assert at_least <= score.coverage <= at_most
 
 
@@ -242,7 +279,7 @@ def test_a_model_that_says_its_forecast_is_taken_at_its_word() -> None:
 def test_sampled_and_said_forecasts_of_one_model_agree() -> None:
     store = store_of(walk(400, 2), 201)
     said, sampled = (
-        evaluate_forecasts(kind(num_columns=2), store, no_scaling(2), season=1, horizon=8)
+        evaluate_forecasts(kind(num_columns=2), store, no_scaling(2), seasons=[1, 1], horizon=8)
         for kind in (ExactWalk, RandomWalk)
     )
     assert sampled.log_likelihood == pytest.approx(said.log_likelihood, abs=1e-6)
@@ -255,7 +292,9 @@ def test_sampled_and_said_forecasts_of_one_model_agree() -> None:
 def test_the_error_is_that_of_every_forecast_that_has_room(num_rows: int, gaps: float) -> None:
     """A random walk forecasts what naive forecasts: the last number."""
     values, horizon = with_gaps(OWN.undo(walk(50 + num_rows, 2)), gaps), 5
-    score = evaluate_forecasts(ExactWalk(num_columns=2), store_of(values, 51, OWN), OWN, season=1, horizon=horizon)
+    score = evaluate_forecasts(
+        ExactWalk(num_columns=2), store_of(values, 51, OWN), OWN, seasons=[1, 1], horizon=horizon
+    )
     errors: dict[int, list[float]] = {0: [], 1: []}
     for origin in range(50, 50 + num_rows - horizon + 1):
         for column in (0, 1):
@@ -286,13 +325,13 @@ def test_the_relative_error_is_a_mean_over_columns_whatever_their_units() -> Non
         "model": np.array([[[1.0, 300.0]], [[3.0, 100.0]]]),
         "naive": np.array([[[4.0, 100.0]], [[4.0, 100.0]]]),
     }
-    score = ForecastScore(np.zeros(2), np.ones(2, bool), errors, np.ones((2, 1, 2)), ["a", "b"], 1, "")
+    score = ForecastScore(np.zeros(2), np.ones(2, bool), errors, np.ones((2, 1, 2)), ["a", "b"], [1, 1], "")
     assert score.relative_error == pytest.approx((2 / 4 + 200 / 100) / 2)
 
 
 def test_a_column_that_stands_still_does_not_drown_the_relative_error() -> None:
     errors = {"model": np.array([[[2.0, 1e-3]]]), "naive": np.array([[[4.0, 0.0]]])}
-    score = ForecastScore(np.zeros(1), np.ones(1, bool), errors, np.ones((1, 1, 2)), ["a", "b"], 1, "")
+    score = ForecastScore(np.zeros(1), np.ones(1, bool), errors, np.ones((1, 1, 2)), ["a", "b"], [1, 1], "")
     assert score.relative_error == pytest.approx(0.5)
 
 
@@ -329,32 +368,55 @@ def naive_by_hand(values: np.ndarray, origin: int, horizon: int, column: int, se
     return found
 
 
-@pytest.mark.parametrize("season", [1, 2, 7, 12, 45])
+@pytest.mark.parametrize("seasons", [[2, 2], [7, 7], [12, 12], [45, 45], [7, 3], [1, 12]])
 @pytest.mark.parametrize("gaps", [0.0, 0.4])
-def test_naive_forecasts_by_brute_force(season: int, gaps: float) -> None:
+def test_naive_forecasts_by_brute_force(seasons: list[int], gaps: float) -> None:
     values, first, horizon = in_own_units(70, gaps=gaps), 41, 9
     score = evaluate_forecasts(
-        ExactWalk(num_columns=2), store_of(values, first, OWN), OWN, season=season, horizon=horizon
+        ExactWalk(num_columns=2), store_of(values, first, OWN), OWN, seasons=seasons, horizon=horizon
     )
     origins = range(first - 1, 70 - horizon + 1)
     assert score.errors["naive"].shape == (len(origins), horizon, 2)
-    for who, known in (("naive", None), ("seasonal", season)):
+    for who in ("naive", "seasonal"):
         for place, origin in enumerate(origins):
             for column in (0, 1):
+                known = seasons[column] if who == "seasonal" else None
                 expected = naive_by_hand(values, origin, horizon, column, known)
                 truth = values[origin : origin + horizon, column]
                 assert score.errors[who][place, :, column] == pytest.approx(np.abs(expected - truth), nan_ok=True)
 
 
+def test_without_a_season_no_seasonal_forecast_is_shown() -> None:
+    score = evaluate_forecasts(ExactWalk(num_columns=2), store_of(in_own_units(60), 31, OWN), OWN, seasons=[1, 1])
+    assert set(score.errors) == {"model", "naive"}
+    found = score.to_dict()
+    assert (found["season"], found["mae_seasonal_naive"]) == (None, None)
+    assert found["season_by_column"] == {"a": None, "b": None}
+    assert "seasonal" not in score.headline() + str(dict(score.rows()))
+
+
+def test_a_column_without_a_season_is_said_to_have_none() -> None:
+    score = evaluate_forecasts(ExactWalk(num_columns=2), store_of(in_own_units(60), 31, OWN), OWN, seasons=[1, 12])
+    rows = dict(score.rows())
+    assert rows["MAE of seasonal naive (season none in a, 12 in b)"] == f"{score.mae('seasonal'):.5g}"
+    assert "seasonal" not in rows["MAE of a"]
+    assert "seasonal" in rows["MAE of b"]
+    assert score.to_dict()["season_by_column"] == {"a": None, "b": 12}
+    assert ",season=1/12|" in score.signature
+    assert score.horizon == 12
+
+
 def test_seasonal_naive_is_perfect_where_the_season_is() -> None:
     values = np.tile(np.array([[3.0], [8.0], [-1.0], [5.0]]), (20, 1))
-    score = evaluate_forecasts(ExactWalk(), store_of(values, 41), no_scaling(), season=4, horizon=10)
+    score = evaluate_forecasts(ExactWalk(), store_of(values, 41), no_scaling(), seasons=[4], horizon=10)
     assert score.mae("seasonal") == 0
     assert score.mae("naive") > 1
 
 
 def test_a_part_that_begins_the_series_is_forecast_from_the_mean() -> None:
-    score = evaluate_forecasts(ExactWalk(num_columns=2), store_of(in_own_units(12), 1, OWN), OWN, season=3, horizon=2)
+    score = evaluate_forecasts(
+        ExactWalk(num_columns=2), store_of(in_own_units(12), 1, OWN), OWN, seasons=[3, 3], horizon=2
+    )
     truth = in_own_units(12)[:2]
     for who in ("model", "naive", "seasonal"):
         assert score.errors[who][0] == pytest.approx(np.abs(truth - OWN.mean), rel=1e-5)
@@ -372,7 +434,9 @@ def numbers_in(found: Any) -> list[float]:
 @pytest.mark.parametrize("gaps", [0.0, 0.5])
 def test_the_score_as_a_dictionary_has_finite_numbers_and_can_be_sent(gaps: float) -> None:
     values = in_own_units(60, gaps=gaps)
-    score = evaluate_forecasts(RandomWalk(num_columns=2), store_of(values, 31, OWN), OWN, season=7, about="test:abc")
+    score = evaluate_forecasts(
+        RandomWalk(num_columns=2), store_of(values, 31, OWN), OWN, seasons=[7, 7], about="test:abc"
+    )
     found = json.loads(json.dumps(score.to_dict(), allow_nan=False))
     assert all(math.isfinite(number) for number in numbers_in(found))
     assert (found["horizon"], found["season"], found["steps"]) == (7, 7, int(score.observed.sum()))
@@ -384,7 +448,7 @@ def test_the_score_as_a_dictionary_has_finite_numbers_and_can_be_sent(gaps: floa
 def test_a_column_that_ends_before_the_part_leaves_the_score_finite() -> None:
     values = in_own_units(60)
     values[31:, 1] = np.nan
-    score = evaluate_forecasts(RandomWalk(num_columns=2), store_of(values, 33, OWN), OWN, season=1, horizon=4)
+    score = evaluate_forecasts(RandomWalk(num_columns=2), store_of(values, 33, OWN), OWN, seasons=[1, 1], horizon=4)
     found = json.loads(to_json(score.to_dict()))
     assert found["mae_by_column"].pop("b") is None
     assert math.isfinite(score.relative_error)
@@ -393,7 +457,7 @@ def test_a_column_that_ends_before_the_part_leaves_the_score_finite() -> None:
 
 
 def test_words_for_the_score_hold_its_numbers() -> None:
-    score = evaluate_forecasts(RandomWalk(num_columns=2), store_of(in_own_units(60), 31, OWN), OWN, season=7)
+    score = evaluate_forecasts(RandomWalk(num_columns=2), store_of(in_own_units(60), 31, OWN), OWN, seasons=[7, 7])
     rows = dict(score.rows())
     assert f"log-likelihood {score.log_likelihood:.4f} nats per step" in score.headline()
     assert f"MAE {score.mae():.4g} over 7 steps" in score.headline()
@@ -415,7 +479,7 @@ def test_the_horizon_is_a_season_or_a_day_and_no_longer_than_the_part(
     season: int, asked: int | None, num_rows: int, expected: int
 ) -> None:
     store = store_of(walk(100 + num_rows), 101)
-    score = evaluate_forecasts(ExactWalk(), store, no_scaling(), season=season, horizon=asked)
+    score = evaluate_forecasts(ExactWalk(), store, no_scaling(), seasons=[season], horizon=asked)
     assert score.horizon == expected
     if asked is None and num_rows == 60:
         assert default_horizon(season) == expected
@@ -423,7 +487,7 @@ def test_the_horizon_is_a_season_or_a_day_and_no_longer_than_the_part(
 
 def test_a_horizon_below_one_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"a horizon of -1 steps is too short; ask for at least 1\."):
-        evaluate_forecasts(ExactWalk(), store_of(walk(40), 21), no_scaling(), season=1, horizon=-1)
+        evaluate_forecasts(ExactWalk(), store_of(walk(40), 21), no_scaling(), seasons=[1], horizon=-1)
 
 
 # -- real families ---------------------------------------------------------------------------------------------------
@@ -456,7 +520,7 @@ def test_every_family_can_be_scored_beyond_its_context(name: str, horizon: int) 
     store = store_of(values, 51, OWN)
     model = tiny_model(name, store)
     was_training = getattr(model, "training", None)
-    one, other = (evaluate_forecasts(model, store, OWN, season=7, horizon=horizon) for _ in range(2))
+    one, other = (evaluate_forecasts(model, store, OWN, seasons=[7, 7], horizon=horizon) for _ in range(2))
     assert getattr(model, "training", None) == was_training  # and meanwhile nothing was dropped:
     assert one.to_dict() == other.to_dict()
     assert all(math.isfinite(number) for number in numbers_in(one.to_dict()))

@@ -191,11 +191,11 @@ def test_a_run_on_numbers_holds_what_it_needs(world: Path, name: str) -> None:
     assert saved["columns"] == ["level", "season"]
     config = Run.open(out).config
     assert (config.task, config.model_name) == ("numbers", name)
-    assert config.data.season == 12
+    assert config.data.season == [1, 12]
     card = (out / "card.md").read_text()
     assert "- Columns: level, season, each brought to mean zero and variance one" in card
     assert "log-likelihood, nats per step" in card
-    assert "MAE of seasonal naive (season 12)" in card
+    assert "MAE of seasonal naive (season none in level, 12 in season)" in card
     assert "seqwise predict " in card
     assert not [p for p in out.rglob(".*")]
 
@@ -484,8 +484,16 @@ def test_a_scaling_that_cannot_be_is_named(world: Path, tmp_path: Path, scale: s
 @pytest.mark.parametrize(
     ("run", "options", "sentence"),
     [
-        ("numbers-gru", {"view": "sliding"}, "view says nothing where numbers is scored; what can be told: horizon."),
-        ("numbers-gru", {"context": 5}, "context says nothing where numbers is scored; what can be told: horizon."),
+        (
+            "numbers-gru",
+            {"view": "sliding"},
+            "view says nothing where numbers is scored; what can be told: horizon, season.",
+        ),
+        (
+            "numbers-gru",
+            {"context": 5},
+            "context says nothing where numbers is scored; what can be told: horizon, season.",
+        ),
         ("label-rnn", {"horizon": 3}, "horizon says nothing where label is scored; what can be told: none."),
         ("label-rnn", {"stride": 3}, "stride says nothing where label is scored; what can be told: none."),
         ("text-lstm", {"horizon": 3}, "horizon says nothing where text is scored; what can be told: view, context, "),

@@ -59,12 +59,14 @@ class Keeper:
     kept: list[dict[str, Tensor]] = field(default_factory=list)
     checkpoints: list[Checkpoint] = field(default_factory=list)
     validated: int = 0
+    losses: Sequence[float] = (0.25,)
+    """What validations find, in turn, again and again."""
     reports: list[Report] = field(default_factory=list)
 
     def hooks(self) -> Hooks:
         def validate() -> float:
             self.validated += 1
-            return 0.25
+            return self.losses[(self.validated - 1) % len(self.losses)]
 
         return Hooks(
             validate=validate,
@@ -128,6 +130,43 @@ def test_reports_say_where_it_is() -> None:
     assert end_of_first.event == "start 1 of 2: 3 iterations, 5.0000 nats per step, the best so far"
     assert last.event == "start 2 of 2: 3 iterations, 2.0000 nats per step, the best so far"
     assert keeper.validated == 4
+
+
+def test_with_patience_the_best_on_validation_is_kept_and_the_rest_of_a_start_is_spared() -> None:
+    script = [-100.0, -90, -80, -70, -60, -50, -40, -30, -20, -10]
+    keeper = Keeper(Scripted(script), losses=[0.9, 0.5, 0.7, 0.4, 0.6, 0.4, 0.3]).run(patience=2, evaluate_every=1)
+    assert [report.is_best for report in keeper.reports] == [True, True, False, True, False, False]
+    assert keeper.wheres == [[0, 1], [0, 2], [0, 4]]
+    assert keeper.reports[-1].event == "start 1 of 1: 6 iterations, 5.0000 nats per step; validation no longer improves"
+
+
+def test_with_patience_each_start_may_climb_from_below_the_best() -> None:
+    scripts = [[-100.0, -90, -80, -70]] * 2
+    keeper = Keeper(Scripted(*scripts), losses=[0.5, 0.4, 0.45, 0.46, 0.9, 0.6, 0.5, 0.3]).run(
+        steps=4, restarts=2, patience=2, evaluate_every=1
+    )
+    assert [report.step for report in keeper.reports if report.event] == [4, 8]
+    assert keeper.wheres == [[0, 1], [0, 2], [1, 4]]
+
+
+def test_a_kalman_filter_of_several_columns_uses_its_time(tmp_path: Path) -> None:
+    """It has more to gain than ten iterations bring, and gains it within its budget."""
+    random, hidden, rows = np.random.default_rng(0), np.zeros(6), []
+    A, H = 0.97 * np.linalg.qr(random.normal(size=(6, 6)))[0], random.normal(size=(3, 6))
+    for _ in range(600):
+        hidden = A @ hidden + 0.5 * random.normal(size=6)
+        rows.append(H @ hidden + 0.5 * random.normal(size=3))
+    np.savetxt(tmp_path / "x.csv", np.array(rows), delimiter=",", header="a,b,c", comments="")
+    scores, made = {}, {}
+    for name, budget in {"few": {"steps": 10}, "timed": {"minutes": 0.3}}.items():
+        overrides = ["training.threads=1", "model.state_dim=6"]
+        session = prepare(tmp_path / "x.csv", model="kalman", out=tmp_path / name, overrides=overrides, **budget)  # type: ignore[arg-type]
+        made[name] = len(list(session.reports()))
+        assert session.score is not None
+        scores[name] = session.score.to_dict()["log_likelihood_per_step"]
+    assert made["few"] == 10
+    assert made["timed"] > 30
+    assert scores["timed"] > scores["few"] + 0.01
 
 
 def test_values_with_what_is_there_of_them_are_counted_by_rows() -> None:

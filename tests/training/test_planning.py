@@ -432,6 +432,18 @@ def test_em_learns_from_the_first_tokens_only(text: Path, tmp_path: Path) -> Non
     assert [report.tokens for report in session.reports()] == [201, 402]  # the boundary is seen too
 
 
+@pytest.mark.parametrize("model", ["hmm", "kalman"])
+def test_em_learns_from_the_first_rows_only(tmp_path: Path, model: str) -> None:
+    path = tmp_path / "x.csv"
+    np.savetxt(path, np.random.default_rng(0).normal(size=(400, 2)), delimiter=",", header="a,b", comments="")
+    sizes = {"hmm": "model.num_states=2", "kalman": "model.state_dim=2"}
+    overrides = ["training.threads=1", "training.tolerance=0", "training.restarts=1", "training.train_tokens=200"]
+    session = prepare(path, model=model, out=tmp_path / "run", steps=2, overrides=[*overrides, sizes[model]])
+    start = 1 if model == "hmm" else 0  # an HMM reads the empty row before the first too
+    assert [report.tokens for report in session.reports()] == [200 + start, 2 * (200 + start)]
+    assert [len(session._sequences(session.run.build_model(), most)[0][0]) - start for most in (50, 100)] == [50, 100]
+
+
 def test_fewer_tokens_than_none_are_refused() -> None:
     for name in ("train_tokens", "most_parameters"):
         with pytest.raises(ConfigError, match=f"training.{name} = -1 should not be negative"):

@@ -92,7 +92,7 @@ def names_of_score(task: str) -> set[str]:
     scores: dict[str, Any] = {
         "text": Score(np.ones(4), np.ones(4, dtype=np.int64), 4, ""),
         "numbers": ForecastScore(
-            np.zeros(4), np.ones(4, bool), {"model": one, "naive": one, "seasonal": one}, one, ["a"], 1, ""
+            np.zeros(4), np.ones(4, bool), {"model": one, "naive": one, "seasonal": one}, one, ["a"], [1], ""
         ),
         "label": AnswerScore(np.ones(4), np.ones(4, bool), None, ""),
         "pairs": TranslationScore(["a"], ["b"], ["b"], Likelihood(1.0, 1, 1), ""),

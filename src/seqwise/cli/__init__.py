@@ -28,6 +28,9 @@ Method = Annotated[str | None, typer.Option(help="Pairs: beam, greedy, sample, e
 BeamWidth = Annotated[int | None, typer.Option(help="Pairs: hypotheses kept.", show_default="5")]
 LengthPenalty = Annotated[float | None, typer.Option(help="Pairs: power of the norm of lengths.", show_default="1")]
 LengthForm = Annotated[str | None, typer.Option(help="Pairs: power or gnmt.", show_default="gnmt")]
+Season = Annotated[
+    int | None, typer.Option(help="Numbers: steps after which all columns repeat; 1 for none.", show_default="found")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for a program to read.")]
 
 
@@ -85,6 +88,7 @@ def compare(
     ] = None,
     task: Annotated[str | None, typer.Option(help="text, numbers, label or pairs.", show_default="by the data")] = None,
     columns: Annotated[str | None, typer.Option(help="Numbers: columns, with commas between.")] = None,
+    season: Season = None,
     valid: Annotated[str | None, typer.Option(help="A file to validate on.")] = None,
     test: Annotated[str | None, typer.Option(help="A file to test on.")] = None,
     split_at: Annotated[str | None, typer.Option(help="Contiguous shares in per cent.", show_default="90/5/5")] = None,
@@ -102,6 +106,7 @@ def compare(
 
     options: dict[str, Any] = {"minutes": minutes, "seeds": seeds, "task": task, "split": split_at}
     options |= {"models": _names(models), "tokenizers": _names(tokenizers), "columns": _names(columns)}
+    options |= {"season": season}
     options |= {"valid": valid, "test": test, "seed": seed or None, "workers": workers if workers != 1 else None}
     options |= {"max_parameters": max_parameters, "max_latency_ms": max_latency_ms, "max_megabytes": max_megabytes}
     given = {name: value for name, value in options.items() if value is not None}
@@ -138,6 +143,7 @@ def train(
     columns: Annotated[
         str | None, typer.Option(help="Numbers: columns to read, with commas between.", show_default="all")
     ] = None,
+    season: Season = None,
     valid: Annotated[str | None, typer.Option(help="A file to validate on.")] = None,
     test: Annotated[str | None, typer.Option(help="A file to test on.")] = None,
     split_at: Annotated[str | None, typer.Option(help="Contiguous shares in per cent.", show_default="90/5/5")] = None,
@@ -156,7 +162,7 @@ def train(
     overrides = [*(set_ or []), *([f"training.device={device}"] if device else [])]
     budget = {"minutes": minutes, "steps": steps, "epochs": epochs, "seed": seed}
     options: dict[str, Any] = {"tokenizer": tokenizer, "valid": valid, "test": test, "split": split_at}
-    options |= {"task": task, "columns": _names(columns)}
+    options |= {"task": task, "columns": _names(columns), "season": season}
     run_training(
         data=data or [],
         model=model,
@@ -177,6 +183,7 @@ def evaluate(
     context: Annotated[int | None, typer.Option(help="Tokens in a window.", show_default="the model's")] = None,
     stride: Annotated[int | None, typer.Option(help="Slide windows by so many tokens.")] = None,
     horizon: Annotated[int | None, typer.Option(help="Numbers: steps ahead to forecast.", show_default="24")] = None,
+    season: Season = None,
     method: Method = None,
     beam_width: BeamWidth = None,
     length_penalty: LengthPenalty = None,
@@ -204,7 +211,7 @@ def evaluate(
     tasks = {run.task.name for run in trained.values()}
     if len(tasks) > 1:
         raise ConfigError(f"runs on {' and '.join(sorted(tasks))} cannot be compared; evaluate them one by one.")
-    options: dict[str, Any] = {"view": view, "context": context, "stride": stride, "horizon": horizon}
+    options: dict[str, Any] = {"view": view, "context": context, "stride": stride, "horizon": horizon, "season": season}
     options |= {
         "method": method,
         "beam_width": beam_width,

@@ -70,7 +70,7 @@ def _asked(data: list[str], model: str | None, overrides: list[str], options: di
     asked: dict[str, Any] = {f"training.{name}": options[name] for name in ("minutes", "steps", "epochs", "seed")}
     asked |= {"model": model, "tokenizer.kind": options["tokenizer"], "data.split": options["split"]}
     asked |= {f"data.{name}": options[name] and absolute(options[name]) for name in ("valid", "test")}
-    asked |= {"task": options["task"], "data.columns": options["columns"]}
+    asked |= {"task": options["task"], "data.columns": options["columns"], "data.season": options["season"]}
     asked["data.source"] = [absolute(name) for name in data] or None
     asked = {name: value for name, value in asked.items() if value is not None}
     for override in overrides:

@@ -95,6 +95,7 @@ def repeat_command(settings: Settings, out: Path) -> str:
         words += [option, value] if value else []
     words += ["--task", settings.task] if settings.task != task_of(settings.source) else []
     words += ["--columns", ",".join(settings.columns)] if settings.columns else []
+    words += ["--season", str(settings.season)] if settings.season is not None else []
     words += ["--seed", str(settings.seed)] if settings.seed else []
     for option, limit in (
         ("--max-parameters", settings.limits.parameters),

@@ -55,7 +55,8 @@ def naive_forecast(train: NumberStore, store: NumberStore, scaling: Scaling, sea
     log_densities = log_densities - (observed * np.log(scaling.scale)).sum(axis=1)
     is_step = np.asarray(observed.any(axis=1))
     nothing = np.empty(0)
-    score = ForecastScore(log_densities, is_step, {"model": nothing}, nothing, scaling.columns, season, "baseline")
+    seasons = [season] * len(scaling.columns)
+    score = ForecastScore(log_densities, is_step, {"model": nothing}, nothing, scaling.columns, seasons, "baseline")
     return Baseline(best, score.segments)
 
 

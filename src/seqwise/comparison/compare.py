@@ -68,6 +68,7 @@ def choose_settings(
     tokenizers: Sequence[str] | None = None,
     task: str | None = None,
     columns: Sequence[str] = (),
+    season: int | None = None,
     valid: str | None = None,
     test: str | None = None,
     split: str | None = None,
@@ -87,6 +88,7 @@ def choose_settings(
         ("--workers", workers, 1),
         ("--max-parameters", max_parameters, 1),
         ("--seed", seed, 0),
+        ("--season", season, 1),
     ):
         is_open = isinstance(least, float)  # must be above, not at it
         if value is not None and not (math.isfinite(value) and (value > least if is_open else value >= least)):
@@ -98,6 +100,8 @@ def choose_settings(
     chosen_task = task_named(task or task_of(sources)).name
     if tokenizers and chosen_task != "text":
         raise ConfigError(f"--tokenizers goes with text, and this is taken for {chosen_task}; drop it.")
+    if season is not None and chosen_task != "numbers":
+        raise ConfigError(f"--season goes with numbers, and this is taken for {chosen_task}; drop it.")
     for tokenizer in tokenizers or ():
         if tokenizer not in TOKENIZERS:
             raise ConfigError(f'unknown tokenizer "{tokenizer}". {did_you_mean(tokenizer, TOKENIZERS)}')
@@ -108,6 +112,7 @@ def choose_settings(
         tokenizers=list(dict.fromkeys(tokenizers or ["auto"])),
         task=chosen_task,
         columns=list(columns),
+        season=season,
         valid=valid and absolute(valid),
         test=test and absolute(test),
         split=split,
@@ -256,7 +261,9 @@ class _Runner:
             return
         if ended.code:
             raise DataError(ended.reason)
-        self.watch.tell(self.folder.read("prepared.json")["data"]["description"])
+        data = self.folder.read("prepared.json")["data"]
+        for sentence in (data["description"], *data.get("notes", ())):
+            self.watch.tell(sentence)
 
     def _work(self, what: str, kind: str, trials: Sequence[Trial], *, done: str, until: float = math.inf) -> None:
         """A job for each trial that has not had it yet, as many at once as there are workers; none is begun later than

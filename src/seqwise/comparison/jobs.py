@@ -62,6 +62,7 @@ def prepare_data(folder: Path, name: str, wants_stop: WantsStop) -> bool:
         "data": {
             "name": data.name,
             "description": data.description,
+            "notes": list(getattr(data, "notes", ())),
             "fingerprint": data.fingerprint,
             "parts": subject.sizes(data, stores),
         },
@@ -270,6 +271,7 @@ def _begin(comparison: Folder, trial: Trial, out: Path, *, seconds: float, threa
         test=settings.test,
         split=settings.split,
         columns=settings.columns,
+        season=settings.season,
         vocab=Vocab.load(comparison.vocab(trial.tokenizer), settings.task),
         overrides=overrides,
         tell=print,
@@ -349,6 +351,7 @@ def _data_config(comparison: Folder) -> DataConfig:
         test=settings.test,
         split=settings.split,
         columns=settings.columns,
+        season=settings.season,
     )
 
 

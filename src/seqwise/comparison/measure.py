@@ -202,7 +202,7 @@ class NumberSubject:
     ) -> dict[str, Any]:
         scaling = run.vocab.scaling
         assert scaling is not None
-        horizon = min(PASSAGE_STEPS, 2 * default_horizon(run.config.data.season or 1), len(store) + 1 - store.first)
+        horizon = min(PASSAGE_STEPS, 2 * default_horizon(data.season), len(store) + 1 - store.first)
         found = forecasts(model, store, np.array([store.first - 1]), horizon)
         middle, low, high = (scaling.undo(values)[0][:, 0] for values in found)  # (h,) of the first column
         row = torch.zeros(1, len(scaling.columns))

@@ -91,6 +91,8 @@ class Settings:
     tokenizers: list[str] = field(default_factory=lambda: ["auto"])
     task: str = "text"
     columns: list[str] = field(default_factory=list)
+    season: int | None = None
+    """Numbers: of all columns; found in the training part where not set."""
     valid: str | None = None
     test: str | None = None
     split: str | None = None

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .numbers import NumberData, find_season
+from .numbers import NumberData
 
 FAR = 8.0  # times the middle half's width beyond it: is it a number, or a mistake?
 MANY_MISSING = 0.2
@@ -22,6 +22,8 @@ class ColumnFacts:
     least: float
     middle: float
     most: float
+    season: int
+    """Steps after which the column resembles itself; 1 where it does not."""
     far: int
     """Numbers that lie far outside of what the column usually holds."""
     longest_gap: int
@@ -34,6 +36,7 @@ class NumberCheck:
     description: str
     rows: int
     season: int
+    """Of most columns; 1 where there is none."""
     columns: list[ColumnFacts]
     notes: list[str]
     warnings: list[str]
@@ -49,10 +52,7 @@ class NumberCheck:
                 f"{column.name}: {column.least:g} to {column.most:g}, middle {column.middle:g}; "
                 f"{column.missing:,} missing (longest gap {column.longest_gap:,})"
             )
-        if self.season > 1:
-            yield f"the series resembles itself after {self.season} steps"
-        else:
-            yield "no season was found"
+        yield _seasons_in_words(self.columns)
         for warning in self.warnings:
             yield f"look at this: {warning}"
         if not self.warnings:
@@ -61,9 +61,25 @@ class NumberCheck:
 
 def check_numbers(data: NumberData) -> NumberCheck:
     columns = [_facts(data, place) for place in range(len(data.columns))]
-    season = find_season(data.values[data.parts["train"]])
-    warnings = list(_warnings(data, columns))
-    return NumberCheck(data.description, len(data.values), season, columns, data.notes, warnings)
+    out_of_step = data.dates.oddities if data.dates else []
+    notes = [note for note in data.notes if note not in out_of_step]
+    warnings = [*out_of_step, *_warnings(data, columns)]
+    return NumberCheck(data.description, len(data.values), data.season, columns, notes, warnings)
+
+
+def _seasons_in_words(columns: list[ColumnFacts]) -> str:
+    by_season = dict[int, list[str]]()
+    for column in columns:
+        by_season.setdefault(column.season, []).append(column.name)
+    without = by_season.pop(1, [])
+    if not by_season:
+        return "no season was found"
+    if len(by_season) == 1 and not without:
+        return f"the series resembles itself after {next(iter(by_season))} steps"
+    words = [f"after {season} steps: {', '.join(names)}" for season, names in sorted(by_season.items())]
+    return f"the series resembles itself {'; '.join(words)}" + (
+        f"; no season in {', '.join(without)}" if without else ""
+    )
 
 
 def _facts(data: NumberData, place: int) -> ColumnFacts:
@@ -82,6 +98,7 @@ def _facts(data: NumberData, place: int) -> ColumnFacts:
         float(known.min()),
         float(middle),
         float(known.max()),
+        data.seasons[place],
         int(is_far.sum()),
         int(gaps.max()) if len(gaps) else 0,
         float(shift),

@@ -13,7 +13,7 @@ Shapes: O origins, S sampled paths, h horizon, C columns.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,7 @@ from torch import Tensor
 from .. import __version__
 from ..data.batch import Batch, Values
 from ..data.numbers import NumberStore, Scaling
+from ..data.seasons import main_season
 from ..errors import ConfigError
 from ..models.contract import State, device_of, evaluating, kept_of, select_rows
 from .likelihood import CHUNK
@@ -44,11 +45,13 @@ class ForecastScore:
     observed: np.ndarray
     """Whether a step has anything to predict, (steps,)."""
     errors: dict[str, np.ndarray]
-    """|forecast - truth| by who forecast ("model", "naive", "seasonal"), (O, h, C), NaN where the truth is missing."""
+    """|forecast - truth| by who forecast ("model", "naive" and, where there is a season, "seasonal"), (O, h, C), NaN
+    where the truth is missing."""
     is_covered: np.ndarray
     """(O, h, C), NaN where the truth is missing."""
     columns: list[str]
-    season: int
+    seasons: list[int]
+    """Of each column; 1 where it has none, and where none has any there is no seasonal forecast."""
     signature: str
     log_scale: float = 0.0
     """What nats per step in scaled units lack to those in the data's own."""
@@ -99,11 +102,30 @@ class ForecastScore:
     def horizon(self) -> int:
         return int(self.errors["model"].shape[1])
 
+    @property
+    def season(self) -> int:
+        """That of most columns; 1 where none has any."""
+        return main_season(self.seasons)
+
+    @property
+    def has_season(self) -> bool:
+        return "seasonal" in self.errors
+
+    @property
+    def _season_in_words(self) -> str:
+        if len(set(self.seasons)) == 1:
+            return f"season {self.seasons[0]}"
+        named = (
+            f"{season if season > 1 else 'none'} in {c}" for c, season in zip(self.columns, self.seasons, strict=True)
+        )
+        return f"season {', '.join(named)}"
+
     def headline(self) -> str:
+        seasonal = f", seasonal naive {self.mae('seasonal'):.4g}" if self.has_season else ""
         return (
             f"log-likelihood {self.log_likelihood:.4f} nats per step ({interval_in_words(self.interval, 4)}); MAE "
-            f"{self.mae():.4g} over {self.horizon} steps (naive {self.mae('naive'):.4g}, seasonal naive "
-            f"{self.mae('seasonal'):.4g}); 95 % intervals cover {100 * self.coverage:.1f} %"
+            f"{self.mae():.4g} over {self.horizon} steps (naive {self.mae('naive'):.4g}{seasonal}); "
+            f"95 % intervals cover {100 * self.coverage:.1f} %"
         )
 
     def rows(self) -> Iterator[tuple[str, str]]:
@@ -112,12 +134,13 @@ class ForecastScore:
         yield f"MAE, {self.horizon} steps ahead", f"{self.mae():.5g}"
         yield "MAE of naive", f"{self.mae('naive'):.5g}"
         yield "MAE as a share of naive, mean of columns", f"{self.relative_error:.3f}"
-        yield f"MAE of seasonal naive (season {self.season})", f"{self.mae('seasonal'):.5g}"
+        if self.has_season:
+            yield f"MAE of seasonal naive ({self._season_in_words})", f"{self.mae('seasonal'):.5g}"
         yield "coverage of 95 % intervals", f"{100 * self.coverage:.1f} %"
         for place, column in enumerate(self.columns if len(self.columns) > 1 else []):
             errors = {who: _mean(error[..., place]) for who, error in self.errors.items()}
-            shown = f"{errors['model']:.5g} (naive {errors['naive']:.5g}, seasonal {errors['seasonal']:.5g})"
-            yield f"MAE of {column}", shown
+            seasonal = f", seasonal {errors['seasonal']:.5g}" if self.seasons[place] > 1 else ""
+            yield f"MAE of {column}", f"{errors['model']:.5g} (naive {errors['naive']:.5g}{seasonal})"
         yield "signature", f"`{self.signature}`"
 
     def to_dict(self) -> dict[str, Any]:
@@ -127,11 +150,12 @@ class ForecastScore:
             "is_enough": self.segments.is_enough,
             "steps": int(self.observed.sum()),
             "horizon": self.horizon,
-            "season": self.season,
+            "season": self.season if self.has_season else None,
+            "season_by_column": dict(zip(self.columns, (s if s > 1 else None for s in self.seasons), strict=True)),
             "mae": self.mae(),
             "mae_naive": self.mae("naive"),
             "mae_over_naive": self.relative_error,
-            "mae_seasonal_naive": self.mae("seasonal"),
+            "mae_seasonal_naive": self.mae("seasonal") if self.has_season else None,
             "coverage": self.coverage,
             "mae_by_column": {
                 column: _mean(self.errors["model"][..., place]) for place, column in enumerate(self.columns)
@@ -162,28 +186,33 @@ def evaluate_forecasts(
     store: NumberStore,
     scaling: Scaling,
     *,
-    season: int,
+    seasons: Sequence[int],
     horizon: int | None = None,
     seed: int = 0,
     about: str = "",
 ) -> ForecastScore:
-    """Score a part of a series; what stands before the part is read first."""
+    """Score a part of a series, given the season of each column; what stands before the part is read first."""
     num_rows = len(store) + 1 - store.first
-    horizon = min(default_horizon(season) if horizon is None else _checked(horizon), num_rows)
+    horizon = min(default_horizon(main_season(seasons)) if horizon is None else _checked(horizon), num_rows)
     log_scales = (store.is_observed[store.first :] * np.log(scaling.scale)).sum(axis=1)
     log_densities = log_densities_of(model, store) - log_scales
     origins = _origins(store, horizon)
     mean, low, high = forecasts(model, store, origins, horizon, seed=seed)
     truth = _own_units(store, scaling, origins[:, None] + 1 + np.arange(horizon))  # (O, h, C)
-    naive, seasonal = _naive(store, scaling, origins, horizon, season)
+    naive, seasonal = _naive(store, scaling, origins, horizon, seasons)
     mean, low, high = (scaling.undo(values) for values in (mean, low, high))
-    errors = {"model": np.abs(mean - truth), "naive": np.abs(naive - truth), "seasonal": np.abs(seasonal - truth)}
+    errors = {"model": np.abs(mean - truth), "naive": np.abs(naive - truth)}
+    if max(seasons) > 1:
+        errors["seasonal"] = np.abs(seasonal - truth)
     is_covered = np.where(np.isnan(truth), np.nan, (low <= truth) & (truth <= high))
+    season = "/".join(map(str, seasons if len(set(seasons)) > 1 else seasons[:1]))
     how = f"forecast:horizon={horizon},origins={len(origins)},season={season}"
     signature = "|".join([how, *([about] if about else []), f"seqwise={__version__}"])
     observed = np.asarray(store.is_observed[store.first :].any(axis=1))
     log_scale = float(log_scales[observed].mean())
-    return ForecastScore(log_densities, observed, errors, is_covered, scaling.columns, season, signature, log_scale)
+    return ForecastScore(
+        log_densities, observed, errors, is_covered, scaling.columns, list(seasons), signature, log_scale
+    )
 
 
 @torch.inference_mode()
@@ -246,9 +275,11 @@ def _read_to(model: Any, store: NumberStore, origins: np.ndarray) -> tuple[Any, 
     """The distribution behind each origin and the state there; one row per origin."""
     device = device_of(model)
     if model.context is not None:  # as much of the past as it sees and still has room to go on
-        length = min(kept_of(model.context), int(origins.min()) + 1)
-        places = origins[:, None] - length + 1 + np.arange(length)
-        inputs = Values(*_rows_at(store, places))
+        lengths = np.minimum(kept_of(model.context), origins + 1)  # (O,) shorter at the beginning of the series
+        steps = np.arange(lengths.max())
+        is_step = steps < lengths[:, None]
+        places = np.where(is_step, (origins - lengths + 1)[:, None] + steps, 0)  # the first row shows nothing
+        inputs = Values(*_rows_at(store, places), None if is_step.all() else torch.from_numpy(is_step))
         return model.start(Batch({"values": inputs}, {}).to(device))
     state, states, rows, before = model.fresh_state(1), [], [], 0
     for origin in origins:
@@ -280,16 +311,16 @@ def _own_units(store: NumberStore, scaling: Scaling, places: np.ndarray) -> np.n
 
 
 def _naive(
-    store: NumberStore, scaling: Scaling, origins: np.ndarray, horizon: int, season: int
+    store: NumberStore, scaling: Scaling, origins: np.ndarray, horizon: int, seasons: Sequence[int]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """What the last number, and the number a season before, would have forecast: (O, h, C) each."""
+    """What the last number, and the number a season of its column before, would have forecast: (O, h, C) each."""
     filled = _own_units(store, scaling, np.arange(len(store) + 1))
     filled[0] = scaling.mean  # before anything is known
     for row in range(1, len(filled)):  # a missing number is what it was before
         gaps = np.isnan(filled[row])
         filled[row, gaps] = filled[row - 1, gaps]
     naive = np.repeat(filled[origins][:, None], horizon, axis=1)
-    ahead = np.arange(1, horizon + 1)
-    back = origins[:, None] + ahead - season * np.ceil(ahead / season).astype(np.int64)  # the last such row known
-    seasonal = np.where((back >= 1)[..., None], filled[np.maximum(back, 0)], naive)
+    ahead, season = np.arange(1, horizon + 1)[:, None], np.asarray(seasons)
+    back = origins[:, None, None] + ahead - season * -(-ahead // season)  # (O, h, C): the last such row known
+    seasonal = np.where(back >= 1, filled[np.maximum(back, 0), np.arange(len(season))], naive)
     return naive, seasonal

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,11 @@ from ..data.numbers import (
     NumberStore,
     Scaling,
     build_number_store,
-    find_season,
     open_numbers,
     open_whole_series,
+    seasons_by_column,
 )
+from ..data.seasons import main_season
 from ..data.vocab import Vocab
 from ..errors import ConfigError
 from ..evaluation.forecasts import (
@@ -35,13 +37,13 @@ class NumbersTask:
     title = "columns of numbers"
     unit = "steps"
     metrics = ("log_likelihood_per_step", "mae", "mae_over_naive", "coverage")
-    score_options: tuple[str, ...] = ("horizon",)
+    score_options: tuple[str, ...] = ("horizon", "season")
     reads_lines = False
 
     def open(self, config: DataConfig) -> NumberData:
         if len(config.source) > 1 or config.valid or config.test:
             raise ConfigError("numbers are read from one .csv file, split in order; drop the other files.")
-        return open_numbers(config.source[0], columns=config.columns or None, split=config.split)
+        return open_numbers(config.source[0], columns=config.columns or None, split=config.split, season=config.season)
 
     def open_other(self, source: str, split: str | None, vocab: Vocab) -> tuple[NumberData, str]:
         columns = _scaling(vocab).columns
@@ -52,8 +54,6 @@ class NumbersTask:
     def learn_vocab(self, data: NumberData, config: TokenizerConfig, tell: Tell) -> Vocab:
         if config.kind != "auto":
             raise ConfigError(f"--tokenizer {config.kind}: numbers have no tokenizer; drop it.")
-        for note in data.notes:
-            tell(note)
         return Vocab(scaling=Scaling.of(data))
 
     def stores(self, data: NumberData, vocab: Vocab, advance: Advance = lambda *_: None) -> dict[str, NumberStore]:
@@ -68,9 +68,8 @@ class NumbersTask:
         return build_number_store(data, part, scaling)
 
     def facts(self, data: NumberData, train: NumberStore, vocab: Vocab, minutes: float | None) -> Facts:
-        season = find_season(data.values[data.parts["train"]])
-        found = {"season": season} if season else {}
-        return Facts(len(train), 0, "", minutes, self.name, num_columns=len(data.columns), season=season, data=found)
+        found, num_columns = {"season": data.seasons}, len(data.columns)
+        return Facts(len(train), 0, "", minutes, self.name, num_columns=num_columns, season=data.season, data=found)
 
     def batches(self, store: NumberStore, model: Any, config: TrainingConfig) -> BatchSource:
         common = {"context": config.context, "batch_size": config.batch_size, "seed": config.seed}
@@ -83,12 +82,13 @@ class NumbersTask:
         return [(store.values[first:], store.is_observed[first:])]
 
     def beginning(self, store: NumberStore, most: int) -> NumberStore:
-        return store
+        return store.beginning(most)
 
     def validated(self, store: NumberStore, most: int | None) -> NumberStore:
         return store
 
     def validate(self, model: Any, store: NumberStore, most: int | None) -> float:
+        store = store if most is None else store.beginning(most)
         is_observed = store.is_observed[store.first :].any(axis=1)
         return float(-log_densities_of(model, store)[is_observed].mean())
 
@@ -106,9 +106,10 @@ class NumbersTask:
         advance: Advance = lambda *_: None,
         **options: Any,
     ) -> ForecastScore:
-        season = config.season or 1
-        horizon = options.get("horizon", config.horizon)
-        return evaluate_forecasts(model, store, _scaling(vocab), season=season, horizon=horizon, about=scored)
+        scaling, horizon = _scaling(vocab), options.get("horizon", config.horizon)
+        season = replace(config, season=options.get("season", config.season)).season  # checked as any other
+        seasons = seasons_by_column(season, scaling.columns)
+        return evaluate_forecasts(model, store, scaling, seasons=seasons, horizon=horizon, about=scored)
 
     def sample(self, model: Any, store: Any, vocab: Vocab, config: TrainingConfig) -> str | None:
         return None
@@ -121,7 +122,8 @@ class NumbersTask:
         store = self.store(data, next(reversed(data.parts)), vocab)
         horizon = options.get("horizon")
         if horizon is None:
-            horizon = config.horizon or default_horizon(config.season or 1)
+            seasons = seasons_by_column(config.season, scaling.columns)
+            horizon = config.horizon or default_horizon(main_season(seasons))
         origin = np.array([len(store)])
         found = forecasts(model, store, origin, horizon, seed=options.get("seed") or 0)
         middle, low, high = (scaling.undo(values)[0] for values in found)  # (h, C)

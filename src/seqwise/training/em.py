@@ -2,7 +2,7 @@
 
 A model has `initialise(sequences, seed)` and `em_step(sequences)`, which returns the objective (log-likelihood, and the
 log prior where there is one) before the step, and never lowers it. Restarts begin from other random starts; the best
-is kept.
+is kept. With `patience`, the best is what validates best, and a start ends when validation no longer improves.
 """
 
 from __future__ import annotations
@@ -43,6 +43,11 @@ class Progress:
     objective: float | None = None
     """Of this restart, before its last iteration."""
     best: float | None = None
+    """Over all restarts: the highest objective at the end of one or, with patience, the lowest validation."""
+    lowest: float | None = None
+    """Validation of this restart, with patience."""
+    misses: int = 0
+    """Validations since then that were no lower."""
     seconds: float = 0.0
     is_stopped: bool = False
 
@@ -92,16 +97,23 @@ def expect_and_maximise(
         is_over = progress.iteration >= config.steps or (gain is not None and gain < config.tolerance * num_steps)
         is_due = is_over or progress.iteration % (config.evaluate_every or max(1, config.steps // 8)) == 0
         valid = hooks.validate() if hooks.validate and is_due else None
-        is_best, event = False, None
+        event, has_patience = None, True
+        if config.patience is None or hooks.validate is None:
+            is_best = is_over and (progress.best is None or objective > progress.best)
+            progress.best = objective if is_best else progress.best
+        else:
+            is_best = valid is not None and (progress.best is None or valid < progress.best)
+            progress.best = valid if is_best else progress.best
+            has_patience = not _no_longer_improves(progress, valid, config.patience)
+            is_over = is_over or not has_patience
+        if is_best and hooks.keep_best:
+            hooks.keep_best()
         if is_over:
-            is_best = progress.best is None or objective > progress.best
-            if is_best:
-                progress.best = objective
-                if hooks.keep_best:
-                    hooks.keep_best()
             event = f"start {progress.restart + 1} of {config.restarts}: {progress.iteration} iterations, "
             event += f"{-objective / num_steps:.4f} nats per step" + (", the best so far" if is_best else "")
+            event += "" if has_patience else "; validation no longer improves"
             progress.restart, progress.iteration, progress.objective = progress.restart + 1, 0, None
+            progress.lowest, progress.misses = None, 0
             progress.is_stopped = progress.restart == config.restarts
         yield Report(
             step=progress.step,
@@ -124,6 +136,15 @@ def expect_and_maximise(
             last_checkpoint = time.monotonic()
         if asked:
             return
+
+
+def _no_longer_improves(progress: Progress, valid: float | None, patience: int) -> bool:
+    """Count a validation of this restart, where there was one; whether so many in a row were no lower."""
+    if valid is not None:
+        is_lower = progress.lowest is None or valid < progress.lowest
+        progress.lowest = valid if is_lower else progress.lowest
+        progress.misses = 0 if is_lower else progress.misses + 1
+    return progress.misses >= max(1, patience)
 
 
 def length_of(sequences: Sequence[Any]) -> int:

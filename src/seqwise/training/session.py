@@ -260,6 +260,7 @@ def prepare(
     test: str | None = None,
     split: str | None = None,
     columns: Sequence[str] = (),
+    season: int | list[int] | None = None,
     seed: int | None = None,
     config_file: Path | None = None,
     overrides: Sequence[str] = (),
@@ -286,6 +287,8 @@ def prepare(
     where = str(config_file) if config_file else "--set"
     sources = [absolute(s) for s in ([source] if isinstance(source, str | Path) else source)]
     chosen_task = _choose_task(task, sources, model)
+    if season is not None and chosen_task.name != "numbers":
+        raise ConfigError(f"--season goes with numbers, and this is taken for {chosen_task.name}; drop it.")
     if base is not None and base.config.task != chosen_task.name:
         raise ConfigError(
             f"{start_from} was trained on {base.config.task}, and this is {chosen_task.name}; drop --from."
@@ -297,6 +300,7 @@ def prepare(
             "test": test and absolute(test),
             "split": split,
             "columns": list(columns) or None,
+            "season": season,
         },
         "tokenizer": {"kind": tokenizer},
         "training": {"minutes": minutes, "steps": steps, "epochs": epochs, "seed": seed},

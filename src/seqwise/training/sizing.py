@@ -52,7 +52,11 @@ def _for_numbers(model_name: str, facts: Facts) -> tuple[dict[str, Any], dict[st
     if model_name == "kalman":
         state_dim = 16 if facts.num_columns == 1 else min(48, 8 + 5 * facts.num_columns)
         season = facts.season if facts.season > 1 else 0
-        return {"state_dim": state_dim, "season": season}, {"steps": 20 if facts.num_columns == 1 else 10}
+        sizes = {"state_dim": state_dim, "season": season}
+        if facts.minutes is None:
+            return sizes, {"steps": 20 if facts.num_columns == 1 else 10}
+        # as many as fit and still help: many columns go on gaining for long, short series are soon learned by heart
+        return sizes, {"steps": 300, "evaluate_every": 5, "patience": 3}
     reach = int(min(256, max(32, 2 * facts.season), max(4, facts.train_tokens // 4)))
     model = {**NUMBER_SIZES[model_name], "dropout": 0.1}
     if model_name == "window":
