@@ -120,7 +120,7 @@ class TrainedRun:
     def _open(self, data: str | Path | None, split: str | None) -> tuple[Any, str]:
         config = self.run.config.data
         if data is not None:
-            opened, part = self.task.open_other(str(data), split, self.run.vocab)
+            opened, part = self.task.open_other(str(data), split, self.run.vocab, config)
         elif not config.source:
             raise DataError(f"{self.path} was {config.description}; its text is not known. Name a file to score.")
         else:

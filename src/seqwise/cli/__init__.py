@@ -525,15 +525,15 @@ def data_check(
     from ..data.check_numbers import check_numbers
     from ..data.check_pairs import check_pairs
     from ..data.numbers import open_numbers
-    from ..data.pairs import looks_like_pairs, open_pairs
+    from ..data.pairs import open_pairs
     from ..data.source import open_text
-    from ..tasks import task_of
+    from ..tasks import task_for
     from ..training.estimate import estimate
     from .tables import check_table
 
     if task not in (None, "text", "numbers", "pairs"):
         raise ConfigError(f'--task "{task}" cannot be checked; text, numbers and pairs can.')
-    task = task or ("pairs" if looks_like_pairs(data) else task_of(data))
+    task = task_for(task, data, _names(columns) or ())
     if task in ("numbers", "pairs"):
         found: Any
         if task == "numbers":

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from ..errors import ConfigError, DataError, SeqwiseError, did_you_mean
 from ..evaluation.segments import Metric, Segments
-from ..tasks import task_named, task_of
+from ..tasks import task_for, task_named
 from ..text import TOKENIZERS
 from ..training.given import absolute
 from .assemble import write_results
@@ -86,7 +86,7 @@ def choose_settings(
     if workers > cores:
         raise ConfigError(f"--workers {workers} is more than this machine's {cores} cores; ask for fewer.")
     sources = [absolute(s) for s in ([source] if isinstance(source, str | Path) else source)]
-    chosen_task = task_named(task or task_of(sources)).name
+    chosen_task = task_named(task_for(task, sources, columns)).name
     if tokenizers and chosen_task != "text":
         raise ConfigError(f"--tokenizers goes with text, and this is taken for {chosen_task}; drop it.")
     for tokenizer in tokenizers or ():

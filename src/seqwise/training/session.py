@@ -24,7 +24,7 @@ from ..models import MODELS, Family, family, num_parameters
 from ..models.contract import Interface
 from ..run import Checkpoint, Run, RunConfig, check_free, interface_of, load_weights
 from ..settings import DataConfig, TokenizerConfig, TrainingConfig
-from ..tasks import Task, task_named, task_of
+from ..tasks import Task, task_for, task_named
 from ..tasks.task import Advance, Score, Tell
 from .averaging import WeightAverage
 from .card import write_card
@@ -270,7 +270,7 @@ def prepare(
         raise ConfigError(f"--from {start_from} brings its own tokenizer; drop --tokenizer.")
     where = str(config_file) if config_file else "--set"
     sources = [absolute(s) for s in ([source] if isinstance(source, str | Path) else source)]
-    chosen_task = _choose_task(task, sources, model)
+    chosen_task = _choose_task(task, sources, columns, model)
     if base is not None and base.config.task != chosen_task.name:
         raise ConfigError(
             f"{start_from} was trained on {base.config.task}, and this is {chosen_task.name}; drop --from."
@@ -356,8 +356,8 @@ def is_over(progress: dict[str, Any], config: RunConfig) -> bool:
     return bool(progress["is_stopped"]) or (not is_em(config) and progress["step"] >= config.training.steps)
 
 
-def _choose_task(asked: str | None, sources: list[str], model: str) -> Task:
-    found = task_named(asked or task_of(sources))
+def _choose_task(asked: str | None, sources: list[str], columns: Sequence[str], model: str) -> Task:
+    found = task_named(task_for(asked, sources, columns))
     if found.name not in family(model).tasks:
         others = ", ".join(name for name, row in MODELS.items() if found.name in row.tasks)
         raise ConfigError(
