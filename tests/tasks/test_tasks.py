@@ -256,7 +256,7 @@ def test_a_run_on_numbers_stands_alone(world: Path, tmp_path: Path, name: str) -
     run = TrainedRun(tmp_path / "copy")
     assert len(list(run.predict(other, horizon=3))) == 4
     assert math.isfinite(run.evaluate(other, horizon=3).log_likelihood)
-    with pytest.raises(DataError, match=r"/nowhere/x\.csv: cannot be read"):
+    with pytest.raises(DataError, match=r"/nowhere/x\.csv: no such file"):
         run.evaluate()
 
 

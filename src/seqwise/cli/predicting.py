@@ -44,7 +44,7 @@ def source_lines(file: str | None) -> Iterator[str]:
         yield from _standard_input()
         return
     path = Path(file)
-    if not path.is_file():
+    if not path.exists() or path.is_dir():
         raise DataError(f"{file}: no such file.")
     is_table = kind_of(path) == ".tsv"
     for line in lines_of(read_text(path)):

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from ..data.pipes import owned
 from ..errors import ConfigError, DataError, SeqwiseError, did_you_mean
 from ..evaluation.segments import Metric, Segments
 from ..tasks import task_for, task_named
@@ -85,7 +86,8 @@ def choose_settings(
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if workers > cores:
         raise ConfigError(f"--workers {workers} is more than this machine's {cores} cores; ask for fewer.")
-    sources = [absolute(s) for s in ([source] if isinstance(source, str | Path) else source)]
+    sources = [absolute(s) for s in owned([source] if isinstance(source, str | Path) else source, task)]
+    valid, test = (part and absolute(owned([part], task)[0]) for part in (valid, test))
     chosen_task = task_named(task_for(task, sources, columns)).name
     if tokenizers and chosen_task != "text":
         raise ConfigError(f"--tokenizers goes with text, and this is taken for {chosen_task}; drop it.")
@@ -99,8 +101,8 @@ def choose_settings(
         tokenizers=list(dict.fromkeys(tokenizers or ["auto"])),
         task=chosen_task,
         columns=list(columns),
-        valid=valid and absolute(valid),
-        test=test and absolute(test),
+        valid=valid,
+        test=test,
         split=split,
         seeds=seeds or choose_seeds(minutes),
         seed=seed,
@@ -180,7 +182,9 @@ class _Runner:
             return
         if ended.code:
             raise DataError(ended.reason)
-        self.watch.tell(self.folder.read("prepared.json")["data"]["description"])
+        found = self.folder.read("prepared.json")["data"]
+        for sentence in (found["description"], *found.get("notes", ())):
+            self.watch.tell(sentence)
 
     def _work(self, what: str, kind: str, trials: Sequence[Trial], *, done: str) -> None:
         """A job for each trial that has not had it yet, as many at once as there are workers."""

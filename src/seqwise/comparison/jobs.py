@@ -57,6 +57,7 @@ def prepare_data(folder: Path, name: str, wants_stop: WantsStop) -> bool:
             "name": data.name,
             "description": data.description,
             "fingerprint": data.fingerprint,
+            "notes": list(getattr(data, "notes", ())),
             "parts": subject.sizes(data, stores),
         },
         "scored": scored,

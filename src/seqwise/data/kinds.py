@@ -7,11 +7,13 @@ from pathlib import Path
 
 from ..errors import DataError
 from .builtin import BUILTIN, is_example_set
-from .files import TABLE_SUFFIXES, kind_of, read_bytes, text_files
+from .files import TABLE_SUFFIXES, kind_of, read_bytes
 from .labelled import refuse_labelled
 from .pairs import looks_like_pairs
 from .public import PUBLIC, is_pair_set
 from .source import unknown_set
+
+NEEDED = {".csv": "a table with one step a row", ".tsv": "a pair on each line", ".jsonl": "an object on each line"}
 
 
 def task_of(sources: Sequence[str]) -> str:
@@ -38,8 +40,13 @@ def task_for(asked: str | None, sources: Sequence[str], columns: Sequence[str] =
 
 
 def check_there(sources: Sequence[str]) -> None:
-    """Data that is missing, unknown or empty, told at once. Two parallel files may stand with a comma between."""
+    """Data that is missing, unknown or empty, told at once. Two parallel files may stand with a comma between.
+
+    Of pipes nothing is read.
+    """
     for source in sources:
+        if source == "-":
+            continue
         if Path(source).exists():
             files = [Path(source)]
         elif "," in source:
@@ -49,8 +56,10 @@ def check_there(sources: Sequence[str]) -> None:
         else:
             raise unknown_set(source)
         for file in files:
-            if not any(next(read_bytes(found), b"") for found in text_files(file)) and not file.is_dir():
-                raise DataError(f"{file}: the file is empty. Give some data to learn from.")
+            if not file.exists():
+                raise DataError(f"{file}: no such file or folder.")
+            if file.is_file() and not next(read_bytes(file), b""):
+                raise DataError(f"{file}: the file is empty. Give {NEEDED.get(kind_of(file), 'some text to learn from')}.")
 
 
 def _is_known(name: str) -> bool:

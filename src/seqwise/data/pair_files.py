@@ -23,46 +23,11 @@ HEADER_NAMES = {  # what columns of pairs are called, beside the codes of langua
     *("context", "response", "prompt", "completion", "document", "article", "dialogue", "summary", "word", "phonemes"),
     *("text", "id", "source_text", "target_text", "sentence1", "sentence2", "reference", "pronunciation", "spelling"),
 }
+TWO_LETTERS = "en de fr es it pt nl cs pl ru zh ja ko ar tr sv da fi no el he hi hu ro uk vi bg ca et lt lv sk sl"
 LANGUAGE_NAMES = {
     *("english", "german", "french", "spanish", "italian", "portuguese", "dutch", "czech", "polish", "russian"),
     *("chinese", "japanese", "korean", "arabic", "turkish", "swedish", "danish", "finnish", "norwegian", "greek"),
-    *(
-        [
-            "en",
-            "de",
-            "fr",
-            "es",
-            "it",
-            "pt",
-            "nl",
-            "cs",
-            "pl",
-            "ru",
-            "zh",
-            "ja",
-            "ko",
-            "ar",
-            "tr",
-            "sv",
-            "da",
-            "fi",
-            "no",
-            "el",
-            "he",
-            "hi",
-            "hu",
-            "ro",
-            "uk",
-            "vi",
-            "bg",
-            "ca",
-            "et",
-            "lt",
-            "lv",
-            "sk",
-            "sl",
-        ]
-    ),
+    *TWO_LETTERS.split(),
 }
 NAME = re.compile(r"[A-Za-z_][\w.-]*")  # a cell that could be the name of a column
 LOOKED_AT, FEWEST_ROWS = 200, 10  # lines, to tell a header from a pair

@@ -8,9 +8,9 @@ pairs      a source and its target                          BLEU, chrF, exact ma
 
 from __future__ import annotations
 
+from ..checks import check_task
 from ..data.kinds import task_for as task_for
 from ..data.kinds import task_of as task_of
-from ..errors import ConfigError, did_you_mean
 from .label import LabelTask
 from .numbers import NumbersTask
 from .pairs import PairsTask
@@ -21,6 +21,5 @@ TASKS: dict[str, Task] = {"text": TextTask(), "numbers": NumbersTask(), "label":
 
 
 def task_named(name: str) -> Task:
-    if name not in TASKS:
-        raise ConfigError(f'unknown task "{name}". {did_you_mean(name, TASKS)}')
+    check_task(name)
     return TASKS[name]

@@ -18,6 +18,7 @@ from typing import Any
 import torch
 
 from ..config import build
+from ..data.pipes import owned
 from ..data.vocab import Vocab
 from ..errors import CheckpointError, ConfigError
 from ..models import MODELS, Family, family, num_parameters
@@ -30,7 +31,7 @@ from .averaging import WeightAverage
 from .card import write_card
 from .counting import count
 from .em import expect_and_maximise
-from .given import BUDGETS, absolute, check_given, check_same, given_settings
+from .given import BUDGETS, absolute, check_given, check_present, check_same, given_settings, moved_data
 from .loop import Hooks, train
 from .planning import (
     choose_order,
@@ -269,7 +270,8 @@ def prepare(
     if base is not None and tokenizer is not None:
         raise ConfigError(f"--from {start_from} brings its own tokenizer; drop --tokenizer.")
     where = str(config_file) if config_file else "--set"
-    sources = [absolute(s) for s in ([source] if isinstance(source, str | Path) else source)]
+    sources = [absolute(s) for s in owned([source] if isinstance(source, str | Path) else source, task)]
+    valid, test = (part and absolute(owned([part], task)[0]) for part in (valid, test))
     chosen_task = _choose_task(task, sources, columns, model)
     if base is not None and base.config.task != chosen_task.name:
         raise ConfigError(
@@ -278,8 +280,8 @@ def prepare(
     options: dict[str, dict[str, Any]] = {
         "data": {
             "source": sources,
-            "valid": valid and absolute(valid),
-            "test": test and absolute(test),
+            "valid": valid,
+            "test": test,
             "split": split,
             "columns": list(columns) or None,
         },
@@ -374,18 +376,28 @@ def resume(
     tell: Tell = lambda _: None,
     advance: Advance = lambda *_: None,
 ) -> Session:
-    """Go on with a run from its newest whole checkpoint. What was asked for must be what the run was made with."""
+    """Go on with a run from its newest whole checkpoint. What was asked for must be what the run was made with.
+
+    Data that was moved may be named by its new place.
+    """
     run = Run.open(out)
-    config = run.config
-    check_same(run, asked or {})
-    task = task_named(config.task)
-    data = task.open(config.data)
-    if data.fingerprint != config.data.fingerprint:
+    asked = dict(asked or {})
+    data_config = moved_data(run, asked)
+    check_same(run, asked)
+    check_present(run, data_config, f"seqwise train NEWPATH --resume --out {out}")
+    task = task_named(run.config.task)
+    data = task.open(data_config)
+    if data.fingerprint != run.config.data.fingerprint:
+        changed = "has changed since" if data_config == run.config.data else "does not hold the same"
         raise CheckpointError(
-            f"{out} was trained on other data: {', '.join(config.data.source)} has changed since "
-            f"(sha256 {data.fingerprint[:12]}…, was {config.data.fingerprint[:12]}…). "
+            f"{out} was trained on other data: {', '.join(data_config.source)} {changed} "
+            f"(sha256 {data.fingerprint[:12]}…, was {run.config.data.fingerprint[:12]}…). "
             "Restore the data, or train a new run with another --out."
         )
+    if data_config != run.config.data:
+        run.save_config(replace(run.config, data=data_config))
+        tell(f"{', '.join(data_config.source)} holds the data of {out}, and is read from now on")
+    config = run.config
     checkpoint, notes = run.latest_checkpoint()
     for note in notes:
         tell(note)
