@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .errors import CheckpointError, ConfigError, DataError, did_you_mean
+from .errors import CheckpointError, ConfigError, did_you_mean
 
 FAMILIES = ("ngram", "hmm", "kalman", "window", "conv", "rnn", "gru", "lstm", "seq2seq", "transformer", "gpt")
 """The names in MODELS."""
@@ -23,6 +23,7 @@ def check_task(name: str) -> None:
 
 
 def check_run(path: Path) -> None:
+    check_writable_name(path)
     if not (path / "config.toml").exists():
         what = "is not a run folder: it has no config.toml" if path.exists() else "no such run folder"
         raise CheckpointError(f"{path}: {what}. Train one with: seqwise train DATA --out {path}")
@@ -34,9 +35,11 @@ def check_comparison(path: Path) -> None:
 
 
 def check_writable_name(path: Path | str) -> None:
-    """A name that is no UTF-8 cannot be written into settings, logs and cards."""
+    """A name that is no UTF-8 cannot be written into settings and cards, and weights are not read from below it."""
     try:
         str(path).encode()
     except UnicodeEncodeError:
         shown = str(path).encode("utf-8", "backslashreplace").decode()
-        raise DataError(f"{shown}: its name is not UTF-8, so no run could name it. Rename it.") from None
+        raise ConfigError(
+            f"{shown}: its name is not UTF-8, and runs can only be kept and read by such names. Rename it."
+        ) from None

@@ -59,7 +59,9 @@ def check_there(sources: Sequence[str]) -> None:
             if not file.exists():
                 raise DataError(f"{file}: no such file or folder.")
             if file.is_file() and not next(read_bytes(file), b""):
-                raise DataError(f"{file}: the file is empty. Give {NEEDED.get(kind_of(file), 'some text to learn from')}.")
+                raise DataError(
+                    f"{file}: the file is empty. Give {NEEDED.get(kind_of(file), 'some text to learn from')}."
+                )
 
 
 def _is_known(name: str) -> bool:

@@ -128,6 +128,46 @@ def _words_a_cell(rows: list[list[str]]) -> float:
     return sum(len(cell.split()) for cell in cells) / max(1, len(cells))
 
 
+def source_texts(path: Path, columns: Sequence[str], notes: list[str]) -> Iterator[str]:
+    """The sources of a file, to be answered one by one: lines, the source column of a .tsv, the source of a .jsonl.
+
+    Targets may be missing. `columns` are those the model reads, where it was trained on such.
+    """
+    kind = kind_of(path)
+    if kind == ".jsonl":
+        yield from (_source_of(row, columns, f"{path}: line {number}") for number, row in _json_rows(path))
+    elif kind == ".tsv" and path.is_file():
+        yield from _source_cells(path, columns, notes)
+    else:
+        yield from lines_of(read_text(path))
+
+
+def _source_of(row: dict[str, Any] | None, columns: Sequence[str], where: str) -> str:
+    if row is None:
+        return ""
+    fields = fields_of(row, columns) or fields_of(row, ())
+    known = [*columns[:1], *(source for source, _ in NAMED_FIELDS)]
+    name = fields[1] if fields else next((name for name in known if name in row), known[0])
+    inner = row if fields is None or fields[0] is None else row[fields[0]]
+    return _one_line(_checked_text(inner.get(name), name, row, where))
+
+
+def _source_cells(path: Path, columns: Sequence[str], notes: list[str]) -> Iterator[str]:
+    header = [cell.strip() for cell in next(lines_of(read_text(path)), "").split("\t")]
+    if columns and columns[0] in header:
+        place, has_header = header.index(columns[0]), True
+    else:
+        (place, _), has_header = tsv_places(path, (), notes)
+    for number, line in enumerate(lines_of(read_text(path)), start=1):
+        cells = line.split("\t")
+        if has_header and line.strip():
+            has_header = False
+        elif place < len(cells) or not line.strip():
+            yield cells[place] if place < len(cells) else ""
+        else:
+            raise DataError(f"{path}: line {number} has {len(cells)} columns, and the source is column {place + 1}.")
+
+
 def _places(path: Path, header: list[str], columns: Sequence[str]) -> tuple[int, int]:
     for name in columns:
         if name not in header:

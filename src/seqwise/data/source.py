@@ -271,7 +271,7 @@ def check_learnable(data: TextData) -> None:
     symbols = found - {"\n"}
     if all(symbol.isspace() or symbol == "\0" for symbol in symbols):
         what = "NULs" if "\0" in symbols else "blanks and line ends" if symbols else "line ends"
-    elif len(symbols) == 1:
+    elif len(symbols) == 1 and data.lines <= len(data.parts):  # else there are lengths of lines to learn
         what = f"the character {shown(symbols.pop())}"
     else:
         return
