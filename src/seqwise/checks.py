@@ -41,5 +41,5 @@ def check_writable_name(path: Path | str) -> None:
     except UnicodeEncodeError:
         shown = str(path).encode("utf-8", "backslashreplace").decode()
         raise ConfigError(
-            f"{shown}: its name is not UTF-8, and runs can only be kept and read by such names. Rename it."
+            f"{shown}: its name is not UTF-8, and runs are kept and read by such names only. Rename it."
         ) from None

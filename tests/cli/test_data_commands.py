@@ -20,7 +20,7 @@ TEXT = "".join(f"line {i}, which jumps quickly over the lazy dog, box of {i % 9}
 @pytest.fixture
 def poems(tmp_path: Path) -> Path:
     path = tmp_path / "poems.txt"
-    path.write_text("the cat sat on the mat.\n" * 20)
+    path.write_text(TEXT)
     return path
 
 
@@ -168,7 +168,7 @@ def test_ctrl_c_ends_with_its_own_exit_code(terminal: Any, monkeypatch: pytest.M
     def interrupt(*args: object, **kwargs: object) -> None:
         raise KeyboardInterrupt
 
-    Path("poems.txt").write_text("the cat sat on the mat.\n" * 20)
+    Path("poems.txt").write_text(TEXT)
     monkeypatch.setattr("seqwise.data.source.open_text", interrupt)
     assert terminal.run("data", "check", "poems.txt")[0] == 130
 

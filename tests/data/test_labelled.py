@@ -38,6 +38,10 @@ LABELLED = {
     "few.csv": lines(NUMBERED[:5], ",", "text,label"),
     "plain.tsv": lines(ROWS, "\t"),
     "named.tsv": lines(ROWS, "\t", "sentence\tlabel"),
+    "two.csv": lines([(n % 4 + 1, f"{text} title", text) for n, text in enumerate(TEXTS)], ","),
+    "more.tsv": lines(
+        [("gj04" if n < 50 else "cj99", n % 2, "*" * (n % 2), text) for n, text in enumerate(TEXTS)], "\t"
+    ),
     "words.jsonl": objects(ROWS, "text", "label"),
     "numbers.jsonl": objects(NUMBERED, "text", "label"),
     "unnamed.jsonl": objects(ROWS, "a", "b"),
@@ -45,6 +49,8 @@ LABELLED = {
 OTHER = {
     "pairs.tsv": lines([(text, text.upper()) for text in TEXTS], "\t"),
     "pairs.jsonl": objects([(text, text.upper()) for text in TEXTS], "source", "target"),
+    "domains.tsv": lines([(text, text.upper(), n % 3) for n, text in enumerate(TEXTS)], "\t"),
+    "diary.csv": lines([(text, n % 3, n * 1.5) for n, text in enumerate(TEXTS)], ","),
     "short.tsv": lines([(f"word{n}", "YES" if n % 2 else "NO") for n in range(100)], "\t"),
     "series.csv": lines([(f"2020-01-{n % 28 + 1:02} 00:00:00", n % 3) for n in range(100)], ",", "date,on"),
     "days.csv": lines([(f"Jan {n} 2020", n % 2) for n in range(100)], ",", "date,on"),

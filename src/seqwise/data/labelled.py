@@ -15,7 +15,7 @@ from .files import kind_of, lines_of, read_text, shown
 
 LABEL_NAMES = {
     *("label", "labels", "class", "category", "sentiment", "polarity", "rating", "stars", "intent", "topic", "emotion"),
-    *("label_id", "label_text", "label_name", "is_spam", "is_toxic", "spam", "toxic"),
+    *("label_id", "label_text", "label_name", "gold_label", "is_spam", "is_toxic", "spam", "toxic"),
 }
 TEXT_NAMES = {
     "text",
@@ -35,6 +35,7 @@ FEWEST_ROWS = 20  # to take a column for labels that is not named so
 MOST_LABELS = 50
 LONGEST_LABEL = 30  # characters
 LABEL_WORDS = 2
+FEWEST_WORDS = 3  # of a text
 
 
 @dataclass(frozen=True)
@@ -50,14 +51,14 @@ class _Column:
     def is_named_label(self) -> bool:
         return self.name.lower() in LABEL_NAMES
 
-    def is_text(self, fewest_words: float) -> bool:
+    def is_text(self) -> bool:
         """Mostly letters, some words each, and hardly ever the same: not dates, not kinds of weather."""
         everything = "".join(self.cells)
         letters = sum(character.isalpha() for character in everything)
         visible = sum(not character.isspace() for character in everything)
         words = sum(len(cell.split()) for cell in self.cells)
         is_varied = 2 * self.num_distinct >= len(self.cells)
-        return is_varied and 2 * letters >= max(1, visible) and words >= fewest_words * len(self.cells)
+        return is_varied and 2 * letters >= max(1, visible) and words >= FEWEST_WORDS * len(self.cells)
 
     def is_label(self) -> bool:
         """Short, and few that come again and again; where the name says so, few are enough."""
@@ -71,12 +72,13 @@ class _Column:
 def refuse_labelled(path: Path) -> None:
     """A DataError where a table looks like texts with a label each."""
     columns = _columns(path)
-    for label in columns:
-        others = [column for column in columns if column is not label]
-        if not label.is_label() or not (label.is_named_label or len(others) == 1):
-            continue
-        text = next((column for column in others if column.is_text(2 if label.is_named_label else 3)), None)
-        if text is not None:
+    texts, labels = [c for c in columns if c.is_text()], [c for c in columns if c.is_label()]
+    labels.sort(key=lambda column: not column.is_named_label)  # one that is called so is it
+    for label in labels[:1]:
+        text = next((column for column in texts if column is not label), None)
+        is_whole = all(column in texts or column in labels for column in columns)  # no numbers to forecast beside them
+        is_pair = kind_of(path) == ".tsv" and all(column in texts for column in columns[:2])
+        if text is not None and (label.is_named_label or (is_whole and not is_pair)):
             some = ", ".join(shown(cell) for cell in sorted(set(label.cells))[:3])
             raise DataError(
                 f"{path}: this looks like labelled text (texts in {text.name}, labels such as {some} in {label.name}), "

@@ -21,7 +21,18 @@ NAMED_FIELDS = (("source", "target"), ("src", "tgt"))
 HEADER_NAMES = {  # what columns of pairs are called, beside the codes of languages
     *("source", "target", "src", "tgt", "trg", "input", "output", "question", "answer", "sentence", "translation"),
     *("context", "response", "prompt", "completion", "document", "article", "dialogue", "summary", "word", "phonemes"),
-    *("text", "id", "source_text", "target_text", "sentence1", "sentence2", "reference", "pronunciation", "spelling"),
+    *(
+        "text",
+        "id",
+        "index",
+        "source_text",
+        "target_text",
+        "sentence1",
+        "sentence2",
+        "reference",
+        "pronunciation",
+        "spelling",
+    ),
 }
 TWO_LETTERS = "en de fr es it pt nl cs pl ru zh ja ko ar tr sv da fi no el he hi hu ro uk vi bg ca et lt lv sk sl"
 LANGUAGE_NAMES = {

@@ -260,6 +260,8 @@ def prepare(
     """
     if sum(budget is not None for budget in (minutes, steps, epochs)) > 1:
         raise ConfigError("give one budget: --minutes, --steps or --epochs.")
+    sources = [absolute(s) for s in owned([source] if isinstance(source, str | Path) else source, task)]
+    valid, test = (part and absolute(owned([part], task)[0]) for part in (valid, test))
     check_free(out)
     row = family(model)
     base = Run.open(start_from) if start_from is not None else None
@@ -270,8 +272,6 @@ def prepare(
     if base is not None and tokenizer is not None:
         raise ConfigError(f"--from {start_from} brings its own tokenizer; drop --tokenizer.")
     where = str(config_file) if config_file else "--set"
-    sources = [absolute(s) for s in owned([source] if isinstance(source, str | Path) else source, task)]
-    valid, test = (part and absolute(owned([part], task)[0]) for part in (valid, test))
     chosen_task = _choose_task(task, sources, columns, model)
     if base is not None and base.config.task != chosen_task.name:
         raise ConfigError(
