@@ -10,22 +10,25 @@ print(seqwise.compare("poems.txt", minutes=10).recommendation)
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .config import build
+from .data.pipes import owned
 from .decoding import DecodingConfig, Hypothesis, generate
 from .decoding.translate import Answer
-from .errors import ConfigError, DataError
+from .errors import ConfigError, DataError, SeqwiseError
 from .evaluation.search_report import SearchReport
 from .run import Run
 from .tasks import Task, task_named
 from .tasks.pairs import PairsTask
-from .tasks.task import Advance, AnswersLines
+from .tasks.task import Advance, AnswersLines, Tell
 from .text import Tokenizer
 from .text.unseen import unseen_in
+from .training.given import check_present
 from .training.report import Report
 from .training.session import prepare, resume
 
@@ -72,11 +75,13 @@ class TrainedRun:
         *,
         split: str | None = None,
         advance: Advance = lambda *_: None,
+        tell: Tell = lambda _: None,
         **options: Any,
     ) -> Any:
         """How well the model does on the run's own test part (valid where it has none), or on other data.
 
-        `advance` is told (what, done, of how many) where that takes long.
+        Data that is the run's own by its fingerprint, wherever it lies now, is scored by the same part.
+        `advance` is told (what, done, of how many) where that takes long, `tell` what other data was taken for.
         Options for text: `view` ("disjoint", "sliding", "carried"), `context`, `stride`; for numbers: `horizon`,
         `season`.
         """
@@ -84,7 +89,7 @@ class TrainedRun:
         for name in set(options) - set(self.task.score_options):
             known = ", ".join(self.task.score_options) or "none"
             raise ConfigError(f"{name} says nothing where {self.task.name} is scored; what can be told: {known}.")
-        opened, part = self._open(data, split)
+        opened, part = self._open(data, split, is_scored=True, tell=tell)
         store = self.task.store(opened, part, self.run.vocab)
         scored = f"{part}:{opened.fingerprint[:8]}"
         config = self.run.config.data
@@ -109,7 +114,7 @@ class TrainedRun:
         """How far beam search can be trusted on the run's own test part, or on other data; on `most` pairs at most."""
         if not isinstance(self.task, PairsTask):
             raise ConfigError(f"{self.path} was trained on {self.task.name}; there is a search to report on for pairs.")
-        opened, part = self._open(data, split)
+        opened, part = self._open(data, split, is_scored=True)
         store = self.task.store(opened, part, self.run.vocab)
         store = store if most is None else store.pairs(most)
         return self.task.report_on_search(self.model, store, self.run.vocab, self.run.config.data, **options)
@@ -118,13 +123,25 @@ class TrainedRun:
         """The best target for one source."""
         return next(self.answers([text], **options)).text
 
-    def _open(self, data: str | Path | None, split: str | None) -> tuple[Any, str]:
+    def _open(
+        self, data: str | Path | None, split: str | None, *, is_scored: bool = False, tell: Tell = lambda _: None
+    ) -> tuple[Any, str]:
+        """The run's own data, or other data, and which part of it; what is scored should not be what was learned."""
         config = self.run.config.data
-        if data is not None:
-            opened, part = self.task.open_other(str(data), split, self.run.vocab)
+        named = None if data is None else owned([data], self.task.name)[0]
+        own = None if named is None or not is_scored else self._own_data(named)
+        if own is not None:
+            opened, part = own, split or ("test" if "test" in own.parts else "valid")
+            tell(f"{data} holds the data of {self.path}: its {part} part is read, which was not trained on")
+        elif named is not None:
+            opened, part = self.task.open_other(named, split, self.run.vocab, config)
+            tell(opened.description)
+            for sentence in getattr(opened, "notes", ()):
+                tell(sentence)
         elif not config.source:
             raise DataError(f"{self.path} was {config.description}; its text is not known. Name a file to score.")
         else:
+            check_present(self.run, config, f"seqwise evaluate {self.path} NEWPATH")
             opened = self.task.open(config)
             part = split or ("test" if "test" in opened.parts else "valid")
             if opened.fingerprint != config.fingerprint:
@@ -135,6 +152,15 @@ class TrainedRun:
         if part not in opened.parts:
             raise DataError(f"{opened.name} has no {part} part; it has {', '.join(opened.parts)}.")
         return opened, part
+
+    def _own_data(self, data: str) -> Any | None:
+        """The data that the run was trained on, where it is what lies here, by its fingerprint."""
+        names = [data] if Path(data).exists() else data.split(",")
+        try:
+            opened = self.task.open(replace(self.run.config.data, source=names))
+        except SeqwiseError:
+            return None
+        return opened if opened.fingerprint == self.run.config.data.fingerprint else None
 
     def unseen_text(self, num_chars: int) -> str:
         """The beginning of the run's own test or valid part; pairs: its first source."""

@@ -156,8 +156,9 @@ def to_toml(header: dict[str, Any], sections: dict[str, Any]) -> str:
 
 
 def to_json(value: Any) -> str:
-    """JSON that every program reads: numbers without end, and those that are none, become null."""
-    return json.dumps(_finite(value), ensure_ascii=False, allow_nan=False)
+    """JSON that every program reads: numbers without end, and those that are none, become null; always UTF-8."""
+    text = json.dumps(_finite(value), ensure_ascii=False, allow_nan=False)
+    return text.encode("utf-8", "backslashreplace").decode()  # names of files that are no UTF-8: \\udcff
 
 
 def _finite(value: Any) -> Any:

@@ -30,6 +30,7 @@ from safetensors.torch import load_file, save
 from torch import Tensor
 
 from . import __version__
+from .checks import check_run, check_writable_name
 from .config import build, read_toml, to_json, to_toml
 from .data.vocab import Vocab
 from .errors import CheckpointError, ConfigError, did_you_mean
@@ -165,9 +166,7 @@ class Run:
     @staticmethod
     def open(path: Path) -> Run:
         path = Path(path)
-        if not (path / "config.toml").exists():
-            what = "is not a run folder: it has no config.toml" if path.exists() else "no such run folder"
-            raise CheckpointError(f"{path}: {what}. Train one with: seqwise train DATA --out {path}")
+        check_run(path)
         config = RunConfig.read(path / "config.toml")
         return Run(path, config, Vocab.load(path / "vocab", config.task))
 
@@ -315,6 +314,7 @@ def interface_of(vocab: Vocab) -> Interface:
 
 
 def check_free(path: Path) -> None:
+    check_writable_name(path)
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise ConfigError(f"{path} exists already. Go on with --resume, or choose another --out.")
 

@@ -206,7 +206,7 @@ def test_a_mistake_is_one_sentence_and_nothing_is_written(
         (["evaluate", "run", "--split", "dev"], "x.csv has no dev part; it has train, valid, test."),
         (["evaluate", "run", "--horizon", "-1"], "a horizon of -1 steps is too short; ask for at least 1."),
         (["predict", "run", "--horizon", "-1"], "a horizon of -1 steps is too short; ask for at least 1."),
-        (["predict", "run", "nowhere.csv"], "nowhere.csv: cannot be read: No such file or directory."),
+        (["predict", "run", "nowhere.csv"], "nowhere.csv: no such file or folder."),
         (["generate", "run"], "run was trained on numbers, not on text: it does not go on from a prompt."),
         (["train", "x.csv", "--model", "kalman", "--out", "run"], "run exists already. Go on with --resume, or"),
     ],

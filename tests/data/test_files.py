@@ -13,7 +13,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from seqwise.data.files import BLOCK_BYTES, kind_of, read_text, text_files
+from seqwise.data.files import BLOCK_BYTES, FREELY_UNPACKED, MOST_UNPACKED, kind_of, read_text, text_files
 from seqwise.errors import DataError
 
 EXAMPLES = settings(max_examples=50, deadline=None, derandomize=True, database=None)
@@ -184,3 +184,38 @@ def test_a_folder_without_text_says_what_it_holds(tmp_path: Path) -> None:
     (tmp_path / "table.csv").write_bytes(b"")
     with pytest.raises(DataError, match=r"it holds \.csv, \.png\.$"):
         text_files(tmp_path)
+
+
+@pytest.mark.parametrize(("suffix", "pack"), [(".gz", gzip.compress), (".xz", lzma.compress), (".bz2", bz2.compress)])
+def test_an_archive_that_unpacks_without_end_is_refused_early(
+    suffix: str, pack: Callable[[bytes], bytes], tmp_path: Path
+) -> None:
+    path = tmp_path / f"poems.txt{suffix}"
+    path.write_bytes(pack(b" " * 60_000_000))
+    taken: list[str] = []
+    with pytest.raises(DataError, match=r"unpacks to more than 200 times its [\d,]+ bytes.* unpack it yourself"):
+        taken.extend(read_text(path))
+    assert sum(map(len, taken)) <= FREELY_UNPACKED
+    unpacked = tmp_path / "poems.txt"  # the way round it
+    unpacked.write_bytes(b" " * 60_000_000)
+    assert sum(map(len, read_text(unpacked))) == 60_000_000
+
+
+def test_a_small_archive_may_hold_what_repeats_itself(tmp_path: Path) -> None:
+    path = tmp_path / "poems.txt.gz"
+    path.write_bytes(gzip.compress(b"a" * 1_000_000))
+    assert len(text_of(path)) == 1_000_000 > MOST_UNPACKED * path.stat().st_size
+
+
+@pytest.mark.parametrize(
+    ("encoding", "words"),
+    [
+        ("utf-16", "is UTF-16 by its byte-order mark, expected UTF-8. Convert it, for example: iconv -f utf-16 "),
+        ("utf-32", "is UTF-32 by its byte-order mark, expected UTF-8. Convert it, for example: iconv -f utf-32 "),
+        ("utf-16-le", "every few bytes are NUL, so it is no UTF-8 text. If it is UTF-16, convert it"),
+    ],
+)
+def test_other_encodings_are_told_by_their_name(encoding: str, words: str, tmp_path: Path) -> None:
+    path = tmp_path / "poems.txt"
+    path.write_bytes("Shall I compare thee\nto a summer's day?\n".encode(encoding))
+    assert words in complaint(path)

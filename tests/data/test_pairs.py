@@ -14,8 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from seqwise.data.pair_files import source_texts
 from seqwise.data.pair_split import split_pairs
-from seqwise.data.pairs import Pair, PairData, fingerprint, looks_like_pairs, open_pairs, open_whole_pairs
+from seqwise.data.pairs import Pair, PairData, as_trained, fingerprint, looks_like_pairs, open_pairs, open_whole_pairs
 from seqwise.errors import ConfigError, DataError, SeqwiseError
 
 EXAMPLES = settings(max_examples=200, deadline=None, derandomize=True, database=None)
@@ -484,3 +485,94 @@ def test_the_fingerprint_tells_contents_and_parts_apart() -> None:
     ]
     assert fingerprint(one) == fingerprint(dict(one))
     assert len({fingerprint(one), *map(fingerprint, others)}) == 4
+
+
+# -- headers, and the direction of a run ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("header", ["source\ttarget", "en\tde", "English\tGerman", "input\toutput"])
+def test_a_header_is_dropped_and_told(header: str, tmp_path: Path) -> None:
+    data = open_pairs([write(tmp_path / "pairs.tsv", f"{header}\n{tsv(PAIRS)}")])
+    assert all_of(data) == Counter(PAIRS)
+    source, target = header.split("\t")
+    assert data.notes == [f'pairs.tsv: line 1 ("{source}" and "{target}") names the columns and is no pair']
+
+
+def test_a_header_that_names_source_and_target_tells_which_is_which(tmp_path: Path) -> None:
+    rows = "".join(f"{place}\t{target}\t{source}\n" for place, (source, target) in enumerate(PAIRS))
+    data = open_pairs([write(tmp_path / "pairs.tsv", f"id\ttarget\tsource\n{rows}")])
+    assert all_of(data) == Counter(PAIRS)
+
+
+def test_a_header_of_more_columns_asks_which_are_meant(tmp_path: Path) -> None:
+    rows = "".join(f"{place}\t{source}\t{target}\n" for place, (source, target) in enumerate(PAIRS))
+    told = refusal([write(tmp_path / "pairs.tsv", f"id\ten\tde\n{rows}")])
+    assert "has the columns id, en, de. Name source and target with --columns, such as --columns en,de." in told
+
+
+def test_a_line_that_may_be_a_header_is_kept_and_told(tmp_path: Path) -> None:
+    data = open_pairs([write(tmp_path / "pairs.tsv", f"english_text\tgerman_text\n{tsv(PAIRS)}")])
+    assert all_of(data)["english_text", "german_text"] == 1
+    assert 'line 1 ("english_text" and "german_text") is read as a pair; if it names columns, add' in data.notes[0]
+
+
+def test_the_first_of_single_words_is_a_pair(tmp_path: Path) -> None:
+    pairs = [("it", "es"), *((f"word{n}", f"wort{n}") for n in range(30))]
+    data = open_pairs([write(tmp_path / "pairs.tsv", tsv(pairs))])
+    assert all_of(data) == Counter(pairs)
+    assert "is read as a pair" in data.notes[0]
+    plain = open_pairs([write(tmp_path / "plain.tsv", tsv(pairs[1:]))])
+    assert (all_of(plain), plain.notes) == (Counter(pairs[1:]), [])
+
+
+def test_files_beside_the_pairs_of_a_folder_are_named(tmp_path: Path) -> None:
+    for part in ("train", "valid", "test"):
+        parallel(tmp_path, [(f"{a} in {part}", b) for a, b in PAIRS], part)
+    write(tmp_path / "README.md", "how this was made")
+    data = open_pairs([tmp_path], columns=["en", "de"])
+    assert data.notes == ["left out, as they are no part of the pairs: README.md"]
+    assert {part: len(pairs) for part, pairs in data.parts.items()} == {"train": 40, "valid": 40, "test": 40}
+
+
+def test_other_pairs_are_read_in_the_direction_of_the_run(tmp_path: Path) -> None:
+    english, german = (str(path) for path in parallel(tmp_path, PAIRS, "test"))
+    table = str(write(tmp_path / "test.tsv", f"en\tde\n{tsv(PAIRS)}"))
+    nested = str(
+        write(
+            tmp_path / "test.jsonl", "".join(f'{{"translation": {json.dumps({"en": a, "de": b})}}}\n' for a, b in PAIRS)
+        )
+    )
+    backwards = [(target, source) for source, target in PAIRS]
+    for trained_on, columns in ((["a.de", "a.en"], []), (["multi30k:de-en"], []), (["folder"], ["de", "en"])):
+        for other in ([english, german], [german, english], [table], [nested]):
+            assert open_whole_pairs(*as_trained(other, trained_on, columns)).parts["whole"] == backwards
+    for trained_on in (["a.en", "a.de"], ["multi30k:en-de"], ["pairs.tsv"]):
+        for other in ([english, german], [table], [nested]):
+            assert open_whole_pairs(*as_trained(other, trained_on, [])).parts["whole"] == PAIRS
+
+
+def test_pairs_of_other_languages_than_the_runs_are_refused(tmp_path: Path) -> None:
+    english, german = (str(path) for path in parallel(tmp_path, PAIRS, "test"))
+    for other, trained_on in (([english, german], ["a.fr", "a.en"]), (["multi30k:en-de"], ["multi30k:de-en"])):
+        with pytest.raises(DataError, match=r"from en to de, but the model was trained from (fr|de) to en\."):
+            as_trained(other, trained_on, [])
+    plain = str(write(tmp_path / "plain.tsv", tsv(PAIRS)))
+    with pytest.raises(ConfigError, match='names no column "de"'):
+        open_whole_pairs(*as_trained([plain], ["pairs.tsv"], ["de", "en"]))
+
+
+def test_the_sources_of_a_table_are_found(tmp_path: Path) -> None:
+    sources, notes = [source for source, _ in PAIRS], list[str]()
+    backwards = tsv([(target, source) for source, target in PAIRS])
+    assert list(source_texts(write(tmp_path / "a.tsv", f"de\ten\n{backwards}"), ["en", "de"], notes)) == sources
+    assert list(source_texts(write(tmp_path / "b.tsv", tsv(PAIRS)), [], notes)) == sources
+    assert notes == []
+    assert list(source_texts(write(tmp_path / "c.tsv", f"en\tde\n{tsv(PAIRS)}"), [], notes)) == sources
+    assert notes == ['c.tsv: line 1 ("en" and "de") names the columns and is no pair']
+    assert list(source_texts(write(tmp_path / "d.jsonl", jsonl(PAIRS, "de", "en")), ["en", "de"], notes)) == [
+        target for _, target in PAIRS
+    ]
+    alone = "".join(json.dumps({"source": source}) + "\n" for source in sources)
+    assert list(source_texts(write(tmp_path / "e.jsonl", alone), [], notes)) == sources
+    with pytest.raises(DataError, match=r"c2.tsv: line 2 has 1 columns, and the source is column 2\."):
+        list(source_texts(write(tmp_path / "c2.tsv", "de\ten\nnur eine\n"), ["en", "de"], notes))

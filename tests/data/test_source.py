@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seqwise.data.source import TextData, TextPart, joined_text, open_text, open_whole
+from seqwise.data.source import TextData, TextPart, check_learnable, joined_text, open_text, open_whole
 from seqwise.errors import ConfigError, DataError
 
 EXAMPLES = settings(max_examples=50, deadline=None, derandomize=True, database=None)
@@ -285,3 +285,75 @@ def test_a_whole_text_is_opened_for_scoring(tmp_path: Path) -> None:
         open_whole(tmp_path / "nothing.txt")
     with pytest.raises(DataError, match="empty"):
         open_whole(write(tmp_path / "empty.txt", ""))
+
+
+PARTS = {"train.txt": "train " * 20, "valid.txt": "valid " * 20, "test.txt": "test " * 20}
+
+
+def folder_of(folder: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        write(folder / name, text)
+    return folder
+
+
+@pytest.mark.parametrize("other", ["README.md", "notes.txt", "docs/about.rst"])
+def test_a_file_beside_the_parts_of_a_folder_is_left_out_and_named(other: str, tmp_path: Path) -> None:
+    data = open_text(folder_of(tmp_path, {**PARTS, other: "how this was made " * 5}))
+    assert {part: text_of(data, part) for part in data.parts} == {n.removesuffix(".txt"): t for n, t in PARTS.items()}
+    assert data.notes == [f"left out, as their names tell no part: {other}"]
+
+
+def test_folders_named_by_their_part_are_a_split(tmp_path: Path) -> None:
+    files = {"train/a.txt": "one " * 9, "train/b.txt": "two " * 9, "dev/a.txt": "six " * 9, "README.md": "read me"}
+    data = open_text(folder_of(tmp_path, files))
+    assert text_of(data, "train") == "one " * 9 + "\n" + "two " * 9
+    assert text_of(data, "valid") == "six " * 9
+    assert data.notes == ["left out, as their names tell no part: README.md"]
+
+
+def test_a_program_with_its_tests_is_one_text(tmp_path: Path) -> None:
+    files = {"train.py": "def train(): ...\n" * 9, "test_model.py": "def test(): ...\n" * 9, "model.py": "x = 1\n" * 9}
+    data = open_text(folder_of(tmp_path, files))
+    assert sum(data.characters.values()) == sum(map(len, files.values()))
+    assert data.notes == ["3 files are read as one text: model.py, test_model.py, train.py"]
+
+
+def test_what_is_no_text_in_a_folder_is_named_but_for_hidden_files(tmp_path: Path) -> None:
+    pictures = {f"{number}.png": "x" for number in range(7)}
+    data = open_text(folder_of(tmp_path, {"poems.txt": TEXT, ".git/config": "x", **pictures}))
+    assert data.notes == ["left out, as they are no text by their names: 0.png, 1.png, 2.png, 3.png, 4.png and 2 more"]
+
+
+def test_a_page_of_the_web_is_told(tmp_path: Path) -> None:
+    data = open_text(write(tmp_path / "page.html", " <!DOCTYPE HTML><html>" + "<p>a text</p>\n" * 30))
+    assert data.notes == ["page.html is an HTML page: its tags are learned too, unless you take the text out of it"]
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("\0" * 500, "NULs"),
+        ("\n" * 500, "line ends"),
+        ("  \n" * 500, "blanks and line ends"),
+        ("a" * 500, 'the character "a"'),
+        ("a" * 500 + "\n", 'the character "a"'),
+    ],
+)
+def test_a_text_with_nothing_to_learn_is_refused(text: str, what: str, tmp_path: Path) -> None:
+    data = open_text(write(tmp_path / "poems.txt", text))
+    with pytest.raises(DataError) as caught:
+        check_learnable(data)
+    assert str(caught.value) == (
+        f"poems.txt: the training part holds nothing but {what}: nothing can be learned. Give some text."
+    )
+
+
+def test_two_characters_can_be_learned(tmp_path: Path) -> None:
+    check_learnable(open_text(write(tmp_path / "poems.txt", "ab" * 500)))
+    check_learnable(open_text(write(tmp_path / "tally.txt", "|||\n||\n" * 500)))
+
+
+@pytest.mark.parametrize("suffix", [".tsv", ".csv", ".jsonl", ".csv.gz"])
+def test_columns_are_not_scored_as_prose(suffix: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="holds columns, and language models read running text"):
+        open_whole(write(tmp_path / f"table{suffix}", "a\tb\n" * 50))

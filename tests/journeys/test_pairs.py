@@ -167,3 +167,28 @@ def test_a_comparison_of_pairs_ranks_each_attention_and_the_transformer(tmp_path
     page = (tmp_path / "compared" / "report.html").read_text()
     assert "Higher is better: chrF" in page
     assert "What each model makes of the same sources" in page
+
+
+def test_a_run_is_scored_on_its_own_columns(terminal: Any) -> None:
+    """A model from words to capitals, on a table whose capitals come first."""
+    rows = [(target, source) for source, target in toy_pairs(400)]
+    write_pairs(Path("pairs.tsv"), [("capitals", "words"), *rows])
+    write_pairs(Path("test.tsv"), [("capitals", "words"), *rows[:40]])
+    write_pairs(Path("plain.tsv"), rows[:40])
+    settings = [part for setting in TINY for part in ("--set", setting)]
+    asked = ["--columns", "words,capitals", "--model", "seq2seq", "--steps", "30", "--out", "run"]
+    terminal.done("train", "pairs.tsv", *asked, *settings)
+    run = seqwise.load("run")
+    score = run.evaluate("test.tsv")
+    assert (score.sources, score.references) == ([source for _, source in rows[:40]], [t for t, _ in rows[:40]])
+    expected = "".join(f"{answer.text}\n" for answer in run.answers(source for _, source in rows[:40]))
+    assert terminal.done("predict", "run", "test.tsv")[0] == expected
+    told = terminal.refuses("evaluate", "run", "plain.tsv")
+    assert 'plain.tsv: the first line names no column "words".' in told
+
+
+def test_pairs_come_out_of_a_pipe(world: Path, terminal: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = write_pairs(world / "other.tsv", toy_pairs(30, seed=7))
+    expected, _ = terminal.done("evaluate", world / "good", file, "--json")
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(file.read_bytes())))
+    assert terminal.done("evaluate", world / "good", "-", "--json")[0] == expected

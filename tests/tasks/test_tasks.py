@@ -15,6 +15,7 @@ import pytest
 import torch
 from runs_by_hand import log_without_clock, stop_after
 
+import seqwise
 from seqwise.api import TrainedRun
 from seqwise.data import toys
 from seqwise.errors import CheckpointError, ConfigError, DataError
@@ -256,7 +257,7 @@ def test_a_run_on_numbers_stands_alone(world: Path, tmp_path: Path, name: str) -
     run = TrainedRun(tmp_path / "copy")
     assert len(list(run.predict(other, horizon=3))) == 4
     assert math.isfinite(run.evaluate(other, horizon=3).log_likelihood)
-    with pytest.raises(DataError, match=r"/nowhere/x\.csv: cannot be read"):
+    with pytest.raises(DataError, match=r"/nowhere/x\.csv: no such file"):
         run.evaluate()
 
 
@@ -598,3 +599,62 @@ def test_an_hmm_tags_each_token_with_a_hidden_state(world: Path, tmp_path: Path)
     assert {state for _, _, state in tags} <= {"0", "1", "2"}
     assert "".join(piece for piece, _, _ in tags).replace(" ", "") != ""
     assert len(tags) == len("the cat") + len("sat on a log")
+
+
+# -- which data is scored --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def text_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("moved")
+    (folder / "cats.txt").write_text("the cat sat on the mat.\nthe dog sat on the log.\n" * 60)
+    seqwise.train(folder / "cats.txt", "ngram", out=folder / "run")
+    return folder
+
+
+def test_the_runs_own_data_is_known_wherever_it_lies(text_run: Path, tmp_path: Path) -> None:
+    run, told = TrainedRun(text_run / "run"), list[str]()
+    expected = run.evaluate()
+    moved = shutil.copy(text_run / "cats.txt", tmp_path / "elsewhere.txt")
+    found = run.evaluate(moved, tell=told.append)
+    assert (found.signature, found.bits_per_char) == (expected.signature, expected.bits_per_char)
+    assert "|test:" in found.signature
+    assert told == [f"{moved} holds the data of {run.path}: its test part is read, which was not trained on"]
+    assert "|valid:" in run.evaluate(moved, split="valid").signature
+
+
+def test_other_data_is_scored_whole_and_told(text_run: Path, tmp_path: Path) -> None:
+    run, told = TrainedRun(text_run / "run"), list[str]()
+    (tmp_path / "dogs.txt").write_text("the dog sat on the mat.\n" * 30)
+    assert "|whole:" in run.evaluate(tmp_path / "dogs.txt", tell=told.append).signature
+    assert told == [f"{tmp_path / 'dogs.txt'}: 720 characters of text in 30 lines; scored whole (whole 720)"]
+
+
+def test_a_run_whose_data_is_gone_says_how_to_name_it(text_run: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(text_run / "run", tmp_path / "copy")
+    config = tmp_path / "copy" / "config.toml"
+    config.write_text(config.read_text().replace(str(text_run), "/nowhere"))
+    with pytest.raises(DataError) as caught:
+        TrainedRun(copy).evaluate()
+    assert str(caught.value) == (
+        f"/nowhere/cats.txt: no such file or folder, and {copy} was trained on it. If it was moved, name its new place "
+        f"(- for standard input): seqwise evaluate {copy} NEWPATH"
+    )
+    assert (
+        TrainedRun(copy).evaluate(text_run / "cats.txt").signature == TrainedRun(text_run / "run").evaluate().signature
+    )
+
+
+@pytest.mark.parametrize("name", ["x.tsv", "x.csv", "x.jsonl"])
+def test_a_run_on_text_does_not_score_columns_as_prose(text_run: Path, tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("the cat\tthe dog\n" * 30)
+    with pytest.raises(DataError, match="holds columns, and language models read running text"):
+        TrainedRun(text_run / "run").evaluate(tmp_path / name)
+
+
+@pytest.mark.parametrize("text", ["\0" * 900, "\n" * 900, "a" * 900])
+def test_nothing_is_trained_on_a_text_with_nothing_to_learn(tmp_path: Path, text: str) -> None:
+    (tmp_path / "x.txt").write_text(text)
+    with pytest.raises(DataError, match="nothing can be learned"):
+        seqwise.train(tmp_path / "x.txt", "ngram", out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()

@@ -393,6 +393,49 @@ def test_resuming_with_other_data_is_refused(text: Path, tmp_path: Path) -> None
     assert content_of(tmp_path / "run") == before
 
 
+def test_a_run_whose_data_moved_goes_on_from_its_new_place(text: Path, tmp_path: Path) -> None:
+    train_tiny(text, "lstm", tmp_path / "whole")
+    prepare_tiny(text, "lstm", tmp_path / "run")
+    moved = tmp_path / "elsewhere" / "dogs.txt"
+    moved.parent.mkdir()
+    text.rename(moved)
+    with pytest.raises(DataError) as caught:
+        resume(tmp_path / "run")
+    assert str(caught.value) == (
+        f"{text}: no such file or folder, and {tmp_path / 'run'} was trained on it. If it was moved, name its "
+        f"new place (- for standard input): seqwise train NEWPATH --resume --out {tmp_path / 'run'}"
+    )
+    told: list[str] = []
+    for _ in resume(tmp_path / "run", asked={"data.source": [str(moved)]}, tell=told.append).reports():
+        pass
+    assert told[0] == f"{moved} holds the data of {tmp_path / 'run'}, and is read from now on"
+    assert Run.open(tmp_path / "run").config.data.source == [str(moved)]
+    assert log_without_clock(tmp_path / "run") == log_without_clock(tmp_path / "whole")
+
+
+def test_other_data_is_not_taken_for_data_that_moved(text: Path, tmp_path: Path) -> None:
+    prepare_tiny(text, "lstm", tmp_path / "run")
+    before = content_of(tmp_path / "run")
+    other = tmp_path / "other.txt"
+    other.write_text(TEXT + "!")
+    with pytest.raises(
+        CheckpointError, match=r"was trained on other data: .*other\.txt does not hold the same \(sha256"
+    ):
+        resume(tmp_path / "run", asked={"data.source": [str(other)]})
+    assert content_of(tmp_path / "run") == before
+
+
+def test_the_files_of_parts_may_move_too(text: Path, tmp_path: Path) -> None:
+    valid = tmp_path / "valid.txt"
+    valid.write_text(TEXT[:300])
+    prepare_tiny(text, "lstm", tmp_path / "run", valid=str(valid))
+    moved = valid.rename(tmp_path / "moved.txt")
+    with pytest.raises(DataError, match=r"valid\.txt: no such file or folder, and .* was trained on it"):
+        resume(tmp_path / "run")
+    resume(tmp_path / "run", asked={"data.valid": str(moved)})
+    assert Run.open(tmp_path / "run").config.data.valid == str(moved)
+
+
 def test_resuming_with_an_edited_config_is_told_in_a_sentence(text: Path, tmp_path: Path) -> None:
     train_tiny(text, "lstm", tmp_path / "run")
     config = tmp_path / "run" / "config.toml"

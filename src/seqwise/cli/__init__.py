@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from dataclasses import asdict
@@ -10,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ..checks import check_comparison, check_run
 from ..config import to_json
 from ..errors import ConfigError, SeqwiseError
 
@@ -36,6 +38,9 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for 
 
 def main() -> None:
     """Run a command. Exit code 0 done, 1 our fault (traceback), 2 the user's input, 130 Ctrl-C."""
+    for stream in (sys.stdout, sys.stderr):  # names of files that are no UTF-8 can be shown, if not as they are
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         app()
     except SeqwiseError as error:
@@ -102,6 +107,13 @@ def compare(
     as_json: AsJson = False,
 ) -> None:
     """Find the model for your data: train all families under one budget, rank them, recommend one."""
+    from .preflight import check_models, check_not_empty, given_data
+
+    check_not_empty(models=_names(models), tokenizers=_names(tokenizers))
+    check_models(_names(models))
+    data, valid, test = given_data(data or [], task=task, columns=_names(columns), valid=valid, test=test)
+    if resume and out is not None:
+        check_comparison(out)
     from .comparing import run_compare
 
     options: dict[str, Any] = {"minutes": minutes, "seeds": seeds, "task": task, "split": split_at}
@@ -116,6 +128,7 @@ def compare(
 @app.command()
 def report(folder: Annotated[Path, typer.Argument(help="The folder of a comparison.")]) -> None:
     """Write the report of a comparison anew."""
+    check_comparison(folder)
     from .comparing import rebuild_report
 
     rebuild_report(folder)
@@ -157,6 +170,11 @@ def train(
     start_from: Annotated[Path | None, typer.Option("--from", help="Start from the weights of another run.")] = None,
 ) -> None:
     """Train a model on your text, or on columns of numbers."""
+    from .preflight import check_not_empty, check_runs, given_data
+
+    check_not_empty(tokenizer=tokenizer, device=device)
+    data, valid, test = given_data(data or [], model=model, task=task, columns=_names(columns), valid=valid, test=test)
+    check_runs(*([out] if resume and out is not None else []), *([start_from] if start_from is not None else []))
     from .training import run_training
 
     overrides = [*(set_ or []), *([f"training.device={device}"] if device else [])]
@@ -198,19 +216,25 @@ def evaluate(
     Text: nats, perplexity, bits per character. Numbers: log-likelihood, error and coverage of forecasts beside naive
     ones. Labels: accuracy. Pairs: BLEU, chrF, exact matches.
     """
-    from ..api import TrainedRun
+    from ..data.kinds import check_there
+    from ..data.pipes import owned
+    from .preflight import check_not_empty, check_runs
 
+    check_not_empty(split=split, view=view, method=method)
     folders = [name for name in runs if (Path(name) / "config.toml").exists()]
     others = [name for name in runs if name not in folders]
     if not folders or len(others) > 1 or (others and runs[-1] != others[0]):
-        TrainedRun((others or runs)[0])  # says what is missing
+        check_runs((others or runs)[0])  # says what is missing
     if view not in (None, "disjoint", "sliding", "carried"):
         raise ConfigError(f'--view "{view}" is not one of disjoint, sliding, carried.')
-    data = others[0] if others else None
+    check_there(others)
+    from ..api import TrainedRun
+
     trained = {name: TrainedRun(name) for name in folders}
     tasks = {run.task.name for run in trained.values()}
     if len(tasks) > 1:
         raise ConfigError(f"runs on {' and '.join(sorted(tasks))} cannot be compared; evaluate them one by one.")
+    data = owned(others, *tasks)[0] if others else None
     options: dict[str, Any] = {"view": view, "context": context, "stride": stride, "horizon": horizon, "season": season}
     options |= {
         "method": method,
@@ -225,7 +249,8 @@ def evaluate(
 
     with display() as shown:
         scores = {
-            name: run.evaluate(data, split=split, advance=shown.prepare, **options) for name, run in trained.items()
+            name: run.evaluate(data, split=split, advance=shown.prepare, tell=shown.tell, **options)
+            for name, run in trained.items()
         }
     if as_json:
         found = [{"run": name, **score.to_dict()} for name, score in scores.items()]
@@ -270,6 +295,9 @@ def generate(
     as_json: AsJson = False,
 ) -> None:
     """Let a model write."""
+    from .preflight import check_runs
+
+    check_runs(run)
     from ..api import TrainedRun
     from ..config import build
     from ..decoding import DecodingConfig
@@ -334,6 +362,13 @@ def inspect(
     as_json: AsJson = False,
 ) -> None:
     """Look inside a model: surprise, gates, attention, gradients, memory, search, embeddings, in one page."""
+    from ..data.kinds import check_there
+    from ..data.pipes import owned
+    from .preflight import check_runs
+
+    check_runs(*runs)
+    check_there([pairs] if pairs else [])
+    pairs = pairs and owned([pairs])[0]
     from ..inspection.inspect import InspectOptions
     from .inspecting import inspect_runs
 
@@ -376,6 +411,11 @@ def predict(
 
     Pairs: an answer for each line of a file or of standard input, in order, however many there are.
     """
+    from ..data.kinds import check_there
+    from .preflight import check_runs
+
+    check_runs(run)
+    check_there([data] if data else [])
     from ..api import TrainedRun
 
     trained = TrainedRun(run)
@@ -425,6 +465,7 @@ def export(
     to: Annotated[str, typer.Option(help="The format: arpa.")] = "arpa",
 ) -> None:
     """Write a model in another tool's format."""
+    check_run(run)
     from ..interop.runs import export_run
     from ..run import Run
 
@@ -528,19 +569,22 @@ def data_check(
     Text: encoding, odd lines, leakage between parts, vocabulary, memory and time. Numbers: gaps, far values, season.
     Pairs: lengths, sides that do not belong together, copies, leakage between parts.
     """
+    from .preflight import given_data
+
+    data, valid, test = given_data(data, task=task, columns=_names(columns), valid=valid, test=test)
     from ..data.check import check_text
     from ..data.check_numbers import check_numbers
     from ..data.check_pairs import check_pairs
     from ..data.numbers import open_numbers
-    from ..data.pairs import looks_like_pairs, open_pairs
+    from ..data.pairs import open_pairs
     from ..data.source import open_text
-    from ..tasks import task_of
+    from ..tasks import task_for
     from ..training.estimate import estimate
     from .tables import check_table
 
     if task not in (None, "text", "numbers", "pairs"):
         raise ConfigError(f'--task "{task}" cannot be checked; text, numbers and pairs can.')
-    task = task or ("pairs" if looks_like_pairs(data) else task_of(data))
+    task = task_for(task, data, _names(columns) or ())
     if task in ("numbers", "pairs"):
         found: Any
         if task == "numbers":

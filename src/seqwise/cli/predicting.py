@@ -9,7 +9,7 @@ from typing import Any
 
 from ..api import TrainedRun
 from ..config import to_json
-from ..data.files import kind_of, lines_of, read_text
+from ..data.pair_files import languages_of, source_texts
 from ..decoding.translate import Answer
 from ..errors import DataError
 from . import note, say
@@ -25,9 +25,9 @@ def answer_lines(
     with_alignments: bool,
     as_json: bool,
 ) -> None:
-    """`file` is a path, or - (or nothing) for standard input. Of a .tsv the first column is read."""
+    """`file` is a path, or - (or nothing) for standard input. Of a .tsv or .jsonl the source is read."""
     num_cut = 0
-    answers = run.answers(source_lines(file), with_alignments=with_alignments, **options)
+    answers = run.answers(source_lines(run, file), with_alignments=with_alignments, **options)
     for number, answer in enumerate(counting(answers, "lines"), start=1):
         num_cut += answer.is_cut
         for line in _lines(number, answer, options, with_scores, as_json):
@@ -39,16 +39,19 @@ def answer_lines(
         )
 
 
-def source_lines(file: str | None) -> Iterator[str]:
+def source_lines(run: TrainedRun, file: str | None) -> Iterator[str]:
     if file is None or file == "-":
         yield from _standard_input()
         return
     path = Path(file)
-    if not path.is_file():
+    if not path.exists() or path.is_dir():
         raise DataError(f"{file}: no such file.")
-    is_table = kind_of(path) == ".tsv"
-    for line in lines_of(read_text(path)):
-        yield line.partition("\t")[0] if is_table else line
+    config, notes = run.run.config.data, list[str]()
+    for place, text in enumerate(source_texts(path, config.columns or languages_of(config.source), notes)):
+        if place == 0:
+            for sentence in notes:
+                note(f"note: {sentence}")
+        yield text
 
 
 def _standard_input() -> Iterator[str]:

@@ -125,6 +125,7 @@ def _choices(choices: tuple[Any, ...]) -> str:
 
 def check_table(result: CheckResult, cost: Estimate) -> Iterator[str]:
     yield result.description
+    yield from result.notes
     yield "encoding: UTF-8, read from end to end"
     for part, facts in result.parts.items():
         yield (

@@ -46,7 +46,7 @@ def run_training(
                 model = Run.open(start_from).config.model_name
             if model is None and config_file is not None:
                 model = settings_in(config_file).get("family")
-            model = model or "gpt"
+            model = "gpt" if model is None else model
             options = {**options, "columns": options["columns"] or ()}
             session = prepare(
                 data,

@@ -11,12 +11,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from ..data.pipes import owned
 from ..errors import CheckpointError, ConfigError, DataError, did_you_mean
 from ..evaluation.segments import Metric, Segments
 from ..machine import available_cores, wanted_threads
 from ..models import MODELS
 from ..pages.quantities import duration
-from ..tasks import task_named, task_of
+from ..tasks import task_for, task_named
 from ..text import TOKENIZERS
 from ..training.given import absolute
 from .assemble import write_results
@@ -96,8 +97,9 @@ def choose_settings(
     cores = available_cores()
     if workers > cores:
         raise ConfigError(f"--workers {workers} is more than the {cores} cores that may be used here; ask for fewer.")
-    sources = [absolute(s) for s in ([source] if isinstance(source, str | Path) else source)]
-    chosen_task = task_named(task or task_of(sources)).name
+    sources = [absolute(s) for s in owned([source] if isinstance(source, str | Path) else source, task)]
+    valid, test = (part and absolute(owned([part], task)[0]) for part in (valid, test))
+    chosen_task = task_named(task_for(task, sources, columns)).name
     if tokenizers and chosen_task != "text":
         raise ConfigError(f"--tokenizers goes with text, and this is taken for {chosen_task}; drop it.")
     if season is not None and chosen_task != "numbers":
@@ -113,8 +115,8 @@ def choose_settings(
         task=chosen_task,
         columns=list(columns),
         season=season,
-        valid=valid and absolute(valid),
-        test=test and absolute(test),
+        valid=valid,
+        test=test,
         split=split,
         seeds=seeds or choose_seeds(minutes),
         seed=seed,

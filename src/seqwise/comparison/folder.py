@@ -21,6 +21,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from ..checks import check_comparison, check_writable_name
 from ..errors import CheckpointError, ConfigError
 from .plan import UNTIMED, Settings, Timing, Trial
 
@@ -30,6 +31,7 @@ class Folder:
         self.path = path
 
     def create(self, settings: Settings) -> None:
+        check_writable_name(self.path)
         if self.path.exists() and not self.path.is_dir():
             raise ConfigError(f"{self.path} is a file; choose another --out.")
         if self.path.exists() and any(self.path.iterdir()):
@@ -40,8 +42,7 @@ class Folder:
 
     @property
     def settings(self) -> Settings:
-        if not (self.path / "settings.json").exists():
-            raise CheckpointError(f"{self.path} holds no comparison. Begin one with: seqwise compare DATA")
+        check_comparison(self.path)
         try:
             return Settings.from_dict(self.read("settings.json"))
         except (TypeError, KeyError):

@@ -44,6 +44,8 @@ class CheckResult:
     """Whether rare words of the training part stand there as <unk>."""
     unseen_characters: dict[str, int] = field(default_factory=dict)
     """For each other part: how many of its characters the training part never shows."""
+    notes: list[str] = field(default_factory=list)
+    """What was found or left out when the text was opened."""
     warnings: list[str] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
@@ -52,7 +54,7 @@ class CheckResult:
 
 def check_text(data: TextData) -> CheckResult:
     """Read every part once (the training part twice), in memory that grows with the smaller parts only."""
-    result = CheckResult(data.description)
+    result = CheckResult(data.description, notes=list(data.notes))
     held_out: dict[str, set[bytes]] = {}
     characters: dict[str, Counter[str]] = {}
     words: set[str] = set()

@@ -20,6 +20,14 @@ OPENERS: dict[str, Callable[..., IO[bytes]]] = {".gz": gzip.open, ".xz": lzma.op
 TEXT_SUFFIXES = (".txt", ".text", ".md", ".rst", ".tex", ".py", ".c", ".h", ".cpp", ".js", ".ts", ".java", ".rs", ".go")
 TABLE_SUFFIXES = (".tsv", ".csv", ".jsonl", ".json", ".conllu")
 BLOCK_BYTES = 1 << 20
+MOST_NAMES = 5  # of files in a message
+MOST_UNPACKED, FREELY_UNPACKED = 200, 32 << 20  # times the size of an archive, and bytes that any may unpack to
+MARKS = {  # of other encodings than UTF-8, at the beginning of a file; the longer first
+    codecs.BOM_UTF32_LE: "UTF-32",
+    codecs.BOM_UTF32_BE: "UTF-32",
+    codecs.BOM_UTF16_LE: "UTF-16",
+    codecs.BOM_UTF16_BE: "UTF-16",
+}
 
 
 def kind_of(path: Path) -> str:
@@ -35,10 +43,18 @@ def open_bytes(path: Path) -> IO[bytes]:
 
 
 def read_bytes(path: Path) -> Iterator[bytes]:
-    """The unpacked content in blocks; a damaged archive or an unreadable file is named."""
+    """The unpacked content in blocks; a damaged archive, one that unpacks without end, an unreadable file is named."""
+    unpacked = 0
     try:
         with open_bytes(path) as file:
+            packed = path.stat().st_size if path.suffix.lower() in OPENERS else None
             while data := file.read(BLOCK_BYTES):
+                unpacked += len(data)
+                if packed is not None and unpacked > max(FREELY_UNPACKED, MOST_UNPACKED * packed):
+                    raise DataError(
+                        f"{path}: unpacks to more than {MOST_UNPACKED} times its {packed:,} bytes, as text never does. "
+                        "If it is what you want, unpack it yourself and give the unpacked file."
+                    )
                 yield data
     except (gzip.BadGzipFile, lzma.LZMAError, zlib.error, EOFError) as error:
         raise DataError(f"{path}: damaged or cut-off archive ({error}). Get the file again.") from None
@@ -54,6 +70,8 @@ def read_text(path: Path) -> Iterator[str]:
     newlines = io.IncrementalNewlineDecoder(None, translate=True)
     offset, lines, is_start = 0, 1, True  # of what was decoded so far
     for data in read_bytes(path):
+        if offset == 0:
+            _check_mark(path, data)
         pending = len(decode.getstate()[0])
         try:
             text = decode.decode(data)
@@ -86,6 +104,20 @@ def lines_of(blocks: Iterator[str]) -> Iterator[str]:
         yield last
 
 
+def _check_mark(path: Path, beginning: bytes) -> None:
+    found = next((name for mark, name in MARKS.items() if beginning.startswith(mark)), None)
+    if found is not None:
+        raise DataError(
+            f"{path}: is {found} by its byte-order mark, expected UTF-8. "
+            f"Convert it, for example: iconv -f {found.lower()} -t utf-8 {path.name}"
+        )
+    if beginning.count(0) > len(beginning) // 4 and beginning.strip(b"\0\r\n"):
+        raise DataError(
+            f"{path}: every few bytes are NUL, so it is no UTF-8 text. "
+            f"If it is UTF-16, convert it, for example: iconv -f utf-16le -t utf-8 {path.name}"
+        )
+
+
 def _not_utf8(path: Path, error: UnicodeDecodeError, offset: int, lines: int) -> DataError:
     line = lines + error.object[: error.start].count(b"\n")
     bad = error.object[error.start]
@@ -108,6 +140,24 @@ def text_files(path: Path) -> list[Path]:
             f"{path}: no text files ({', '.join(TEXT_SUFFIXES[:4])}, …) in this folder; it holds {', '.join(others)}."
         )
     return files
+
+
+def unread_files(folder: Path, read: list[Path]) -> list[Path]:
+    """The other files below a folder, but for hidden ones."""
+    others = (file for file in set(folder.rglob("*")) - set(read) if file.is_file())
+    return sorted(file for file in others if not any(name.startswith(".") for name in file.relative_to(folder).parts))
+
+
+def is_html(path: Path) -> bool:
+    """Whether a text begins as a page of the web does."""
+    beginning = next(read_text(path), "")[:200].lstrip().lower()
+    return beginning.startswith(("<!doctype html", "<html"))
+
+
+def shown_names(folder: Path, files: list[Path]) -> str:
+    """Files below a folder in a message, and not all of many."""
+    names = [str(file.relative_to(folder)) for file in files[:MOST_NAMES]]
+    return ", ".join(names) + (f" and {len(files) - MOST_NAMES:,} more" if len(files) > MOST_NAMES else "")
 
 
 def shown(cell: str) -> str:

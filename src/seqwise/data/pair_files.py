@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigError, DataError, did_you_mean
-from .files import TABLE_SUFFIXES, TEXT_SUFFIXES, kind_of, lines_of, read_text, shown
+from .files import TABLE_SUFFIXES, TEXT_SUFFIXES, kind_of, lines_of, read_text, shown, shown_names, unread_files
 from .source import PARTS, part_of
 
 Pair = tuple[str, str]
@@ -17,6 +18,30 @@ Pair = tuple[str, str]
 
 PAIR_SUFFIXES = (".tsv", ".jsonl")
 NAMED_FIELDS = (("source", "target"), ("src", "tgt"))
+HEADER_NAMES = {  # what columns of pairs are called, beside the codes of languages
+    *("source", "target", "src", "tgt", "trg", "input", "output", "question", "answer", "sentence", "translation"),
+    *("context", "response", "prompt", "completion", "document", "article", "dialogue", "summary", "word", "phonemes"),
+    *(
+        "text",
+        "id",
+        "index",
+        "source_text",
+        "target_text",
+        "sentence1",
+        "sentence2",
+        "reference",
+        "pronunciation",
+        "spelling",
+    ),
+}
+TWO_LETTERS = "en de fr es it pt nl cs pl ru zh ja ko ar tr sv da fi no el he hi hu ro uk vi bg ca et lt lv sk sl"
+LANGUAGE_NAMES = {
+    *("english", "german", "french", "spanish", "italian", "portuguese", "dutch", "czech", "polish", "russian"),
+    *("chinese", "japanese", "korean", "arabic", "turkish", "swedish", "danish", "finnish", "norwegian", "greek"),
+    *TWO_LETTERS.split(),
+}
+NAME = re.compile(r"[A-Za-z_][\w.-]*")  # a cell that could be the name of a column
+LOOKED_AT, FEWEST_ROWS = 200, 10  # lines, to tell a header from a pair
 NESTED = "translation"  # {"translation": {"en": …, "de": …}}
 THREE_LETTERS = (
     "ara bul cat ces cmn dan deu ell eng est fin fra heb hin hun ind ita jpn kor lit nld nob pol por ron rus slk slv "
@@ -56,7 +81,8 @@ def read_pairs(paths: Sequence[Path], columns: Sequence[str], notes: list[str]) 
 
 def _read_tsv(path: Path, columns: Sequence[str], notes: list[str]) -> list[Pair]:
     pairs: list[Pair] = []
-    width, places = 0, (0, 1)
+    places, has_header = tsv_places(path, columns, notes)
+    width = 0
     for number, line in enumerate(lines_of(read_text(path)), start=1):
         if not line.strip():
             pairs.append(("", ""))
@@ -64,17 +90,93 @@ def _read_tsv(path: Path, columns: Sequence[str], notes: list[str]) -> list[Pair
         cells = line.split("\t")
         if width == 0:
             width = len(cells)
-            if columns:
-                places = _places(path, [cell.strip() for cell in cells], columns)
+            if has_header:
                 continue
         if len(cells) < 2:
             raise DataError(f"{path}: line {number} has no TAB, expected source TAB target: {shown(line)}.")
         if len(cells) != width:
             raise DataError(f"{path}: line {number} has {len(cells)} columns, but the first line has {width}.")
         pairs.append((cells[places[0]].strip(), cells[places[1]].strip()))
-    if width > 2 and not columns:
+    if width > 2 and not has_header:
         notes.append(f"{path.name}: of {width} columns the first two are read, as source and target")
     return pairs
+
+
+def tsv_places(path: Path, columns: Sequence[str], notes: list[str]) -> tuple[tuple[int, int], bool]:
+    """In which columns of a .tsv file source and target stand, and whether its first line is a header."""
+    lines = (line for line in lines_of(read_text(path)) if line.strip())
+    header, *rest = [[cell.strip() for cell in line.split("\t")] for line in islice(lines, LOOKED_AT)] or [[]]
+    if columns:
+        return _places(path, header, columns), bool(header)
+    names = [cell.lower() for cell in header]
+    if len(set(names)) < max(2, len(names)) or not all(NAME.fullmatch(name) for name in names):
+        return (0, 1), False
+    words = _words_a_cell(rest)  # where pairs are of single words, "it" TAB "es" may be one
+    is_known = all(name in HEADER_NAMES or (words >= 2 and name in LANGUAGE_NAMES) for name in names)
+    told = " and ".join(shown(cell) for cell in header)
+    if not is_known:
+        if (words >= 3 and len(rest) >= FEWEST_ROWS) or all(name in LANGUAGE_NAMES for name in names):
+            asked = f"--columns {header[0]},{header[1]}"
+            notes.append(f"{path.name}: line 1 ({told}) is read as a pair; if it names columns, add {asked}")
+        return (0, 1), False
+    for source, target in NAMED_FIELDS:
+        if source in names and target in names:
+            places = names.index(source), names.index(target)
+            break
+    else:
+        if len(names) > 2:
+            raise DataError(
+                f"{path}: has the columns {', '.join(header)}. "
+                f"Name source and target with --columns, such as --columns {header[-2]},{header[-1]}."
+            )
+        places = 0, 1
+    notes.append(f"{path.name}: line 1 ({told}) names the columns and is no pair")
+    return places, True
+
+
+def _words_a_cell(rows: list[list[str]]) -> float:
+    cells = [cell for row in rows for cell in row]
+    return sum(len(cell.split()) for cell in cells) / max(1, len(cells))
+
+
+def source_texts(path: Path, columns: Sequence[str], notes: list[str]) -> Iterator[str]:
+    """The sources of a file, to be answered one by one: lines, the source column of a .tsv, the source of a .jsonl.
+
+    Targets may be missing. `columns` are those the model reads, where it was trained on such.
+    """
+    kind = kind_of(path)
+    if kind == ".jsonl":
+        yield from (_source_of(row, columns, f"{path}: line {number}") for number, row in _json_rows(path))
+    elif kind == ".tsv" and path.is_file():
+        yield from _source_cells(path, columns, notes)
+    else:
+        yield from lines_of(read_text(path))
+
+
+def _source_of(row: dict[str, Any] | None, columns: Sequence[str], where: str) -> str:
+    if row is None:
+        return ""
+    fields = fields_of(row, columns) or fields_of(row, ())
+    known = [*columns[:1], *(source for source, _ in NAMED_FIELDS)]
+    name = fields[1] if fields else next((name for name in known if name in row), known[0])
+    inner = row if fields is None or fields[0] is None else row[fields[0]]
+    return _one_line(_checked_text(inner.get(name), name, row, where))
+
+
+def _source_cells(path: Path, columns: Sequence[str], notes: list[str]) -> Iterator[str]:
+    header = [cell.strip() for cell in next(lines_of(read_text(path)), "").split("\t")]
+    if columns and columns[0] in header:
+        place, has_header = header.index(columns[0]), True
+    else:
+        (place, _), has_header = tsv_places(path, (), notes)
+    for number, line in enumerate(lines_of(read_text(path)), start=1):
+        cells = line.split("\t")
+        if has_header and line.strip():
+            has_header = False
+        elif place < len(cells) or not line.strip():
+            yield cells[place] if place < len(cells) else ""
+        else:
+            raise DataError(f"{path}: line {number} has {len(cells)} columns, and the source is column {place + 1}.")
 
 
 def _places(path: Path, header: list[str], columns: Sequence[str]) -> tuple[int, int]:
@@ -132,6 +234,23 @@ def first_row(path: Path) -> dict[str, Any] | None:
         return None
 
 
+def names_in(path: Path) -> set[str]:
+    """What the columns of a .tsv file or the fields of a .jsonl file may be called, by its first line."""
+    if kind_of(path) == ".jsonl":
+        row = first_row(path) or {}
+        inner = row.get(NESTED)
+        return {*row, *(inner if isinstance(inner, dict) else ())}
+    return {cell.strip() for cell in next(lines_of(read_text(path)), "").split("\t")}
+
+
+def languages_of(sources: Sequence[str]) -> tuple[str, ...]:
+    """Source and target language that names tell: of two parallel files, or of a set such as multi30k:de-en."""
+    found = [language_of(Path(source)) for source in sources]
+    if len(sources) == 1 and not Path(sources[0]).exists():
+        found = list(sources[0].partition(":")[2].split("-"))
+    return tuple(str(language) for language in found) if len(found) == 2 and all(found) else ()
+
+
 def _json_rows(path: Path) -> Iterator[tuple[int, dict[str, Any] | None]]:
     """Line number and object; None for a blank line."""
     for number, line in enumerate(lines_of(read_text(path)), start=1):
@@ -174,14 +293,17 @@ def _read_parallel(source: Path, target: Path) -> list[Pair]:
     return list(zip(sources, targets, strict=True))
 
 
-def folder_parts(folder: Path, columns: Sequence[str]) -> dict[str, list[Path]]:
+def folder_parts(folder: Path, columns: Sequence[str], notes: list[str]) -> dict[str, list[Path]]:
     """The files of each part of a folder: one .tsv or .jsonl each, or two languages by their last suffix."""
     by_part = _candidates(folder)
     if "train" not in by_part:
         raise DataError(
             f"{folder}: no pairs to train on: expected train.tsv, train.jsonl, or files such as train.en and train.de."
         )
-    return {part: _choose(folder, part, by_part[part], columns) for part in PARTS if part in by_part}
+    chosen = {part: _choose(folder, part, by_part[part], columns) for part in PARTS if part in by_part}
+    if unread := unread_files(folder, [file for files in chosen.values() for file in files]):
+        notes.append(f"left out, as they are no part of the pairs: {shown_names(folder, unread)}")
+    return chosen
 
 
 def is_pair_folder(folder: Path) -> bool:

@@ -16,8 +16,17 @@ from pathlib import Path
 from ..errors import ConfigError, DataError
 from .builtin import PAIR_TOYS
 from .files import kind_of
+from .pair_files import (
+    PAIR_SUFFIXES,
+    folder_parts,
+    is_pair_file,
+    is_pair_folder,
+    language_of,
+    languages_of,
+    names_in,
+    read_pairs,
+)
 from .pair_files import Pair as Pair
-from .pair_files import folder_parts, is_pair_file, is_pair_folder, language_of, read_pairs
 from .pair_sets import SetParts, read_pair_set
 from .pair_split import MOST_HELD_OUT, SOURCE, split_pairs
 from .public import is_pair_set
@@ -97,6 +106,31 @@ def open_whole_pairs(sources: Sequence[str | Path], columns: Sequence[str] = ())
     return PairData(_name(paths), parts, fingerprint(parts), "scored whole", notes)
 
 
+def as_trained(
+    sources: Sequence[str], trained_on: Sequence[str], columns: Sequence[str]
+) -> tuple[list[str], list[str]]:
+    """Other data for a model of pairs, and the columns to read of it, so that its source is what the model reads.
+
+    `trained_on` and `columns` are the run's. Parallel files are put into its order of languages; of a table its columns
+    are read, or its languages where the table names them.
+    """
+    languages, found = languages_of(trained_on), languages_of(sources)
+    is_file = len(sources) == 1 and kind_of(Path(sources[0])) in PAIR_SUFFIXES and Path(sources[0]).is_file()
+    if is_file:
+        if not columns and languages and set(languages) <= names_in(Path(sources[0])):
+            return list(sources), list(languages)
+        return list(sources), list(columns)
+    wanted = tuple(columns) or languages
+    if found and wanted and found != wanted:
+        if len(sources) == 2 and found == wanted[::-1]:
+            return [sources[1], sources[0]], []
+        raise DataError(
+            f"{' and '.join(sources)}: from {found[0]} to {found[1]}, but the model was trained from {wanted[0]} to "
+            f"{wanted[1]}. Give pairs of these."
+        )
+    return list(sources), list(columns) if len(sources) == 1 and Path(sources[0]).is_dir() else []
+
+
 def looks_like_pairs(sources: Sequence[str]) -> bool:
     """Whether data is taken for pairs where nobody said so: by its name, its suffix or its fields."""
     paths = [Path(source) for source in sources]
@@ -136,7 +170,7 @@ def _find(sources: Sequence[str | Path], columns: Sequence[str]) -> tuple[str, S
         return name, read_pair_set(name), True
     notes: list[str] = []
     if len(paths) == 1 and paths[0].is_dir():
-        files = folder_parts(paths[0], columns)
+        files = folder_parts(paths[0], columns, notes)
         parts = {part: read_pairs(some, columns if len(some) == 1 else (), notes) for part, some in files.items()}
     else:
         parts = {"train": read_pairs(paths, columns, notes)}

@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigError, DataError, did_you_mean
 from .builtin import BUILTIN, PAIR_TOYS, builtin_file
-from .files import TABLE_SUFFIXES, kind_of, read_text, text_files
+from .files import TABLE_SUFFIXES, is_html, kind_of, read_text, shown, shown_names, text_files, unread_files
 from .public import PUBLIC, find_public, is_pair_set
 from .surveys import remembered
 
 PARTS = ("train", "valid", "test")
 PART_NAMES = {"train": "train", "valid": "valid", "val": "valid", "dev": "valid", "validation": "valid", "test": "test"}
 DEFAULT_SPLIT = "90/5/5"
+MOST_BLANK = 40  # kinds of blanks, NUL among them: with more characters there is something to learn
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,8 @@ class TextData:
     """sha256 of the text of all parts and of where they are cut."""
     split: str
     """How the parts were made, in words."""
+    notes: list[str] = field(default_factory=list)
+    """A sentence for each thing that was found or left out."""
 
     @property
     def description(self) -> str:
@@ -78,36 +81,45 @@ def open_text(
     a folder named train, valid (dev, val) and test, or a contiguous split by characters such as "90/5/5" or "90/10".
     """
     sources = [source] if isinstance(source, str | Path) else list(source)
+    notes: list[str] = []
     if len(sources) == 1 and not Path(sources[0]).exists():
         name, given, default_split = _named(str(sources[0]))
     else:
         name = Path(sources[0]).name + (f" and {len(sources) - 1} more" if len(sources) > 1 else "")
-        given, default_split = _given_parts([Path(s) for s in sources]), None
+        given, default_split = _given_parts([Path(s) for s in sources], notes), None
     if valid is not None:
         given["valid"] = text_files(Path(valid))
     if test is not None:
         given["test"] = text_files(Path(test))
     for file in (file for files in given.values() for file in files):
-        if kind_of(file) in TABLE_SUFFIXES:
-            raise DataError(
-                f"{file}: a {kind_of(file)} file holds columns, and language models read running text. "
-                "Give a .txt file with one text per line."
-            )
+        _check_running_text(file)
+        if is_html(file):
+            notes.append(f"{file.name} is an HTML page: its tags are learned too, unless you take the text out of it")
     if "valid" in given or "test" in given:
         if split is not None:
             raise ConfigError(f'--split-at "{split}" and files for valid or test exclude each other; drop one.')
         if "valid" not in given:
             raise DataError(f"{name}: there are test files but none to validate on. Add --valid FILE.")
-        return _survey_files(name, given)
-    return _survey_split(name, given["train"], split or default_split or DEFAULT_SPLIT)
+        return replace(_survey_files(name, given), notes=notes)
+    return replace(_survey_split(name, given["train"], split or default_split or DEFAULT_SPLIT), notes=notes)
 
 
 def open_whole(source: str | Path) -> TextData:
     """A file or folder as one part named "whole", for scoring."""
     files = text_files(Path(source))
+    for file in files:
+        _check_running_text(file)
     data = _survey_files(str(source), {"train": files})
     part = data.parts["train"]
     return replace(data, parts={"whole": part}, characters={"whole": data.characters["train"]}, split="scored whole")
+
+
+def _check_running_text(file: Path) -> None:
+    if kind_of(file) in TABLE_SUFFIXES:
+        raise DataError(
+            f"{file}: a {kind_of(file)} file holds columns, and language models read running text. "
+            "Give a .txt file with one text per line."
+        )
 
 
 def joined_text(files: Sequence[Path]) -> Iterator[str]:
@@ -139,21 +151,53 @@ def unknown_set(name: str) -> DataError:
     return DataError(f'"{name}" is neither a file nor a data set. {did_you_mean(name, known)}')
 
 
-def _given_parts(sources: list[Path]) -> dict[str, list[Path]]:
-    """A folder whose file names begin with train, valid and test is split already; anything else is one text."""
-    if len(sources) == 1 and sources[0].is_dir():
-        by_part: dict[str, list[Path]] = {}
-        for file in text_files(sources[0]):
-            by_part.setdefault(part_of(file) or "other", []).append(file)
-        if "train" in by_part and len(by_part) > 1 and "other" not in by_part:
-            return by_part
-    return {"train": [file for source in sources for file in text_files(source)]}
+def _given_parts(sources: list[Path], notes: list[str]) -> dict[str, list[Path]]:
+    """A folder with files or folders named train, valid and test is split already; anything else is one text."""
+    if len(sources) != 1 or not sources[0].is_dir():
+        return {"train": [file for source in sources for file in text_files(source)]}
+    folder = sources[0]
+    files = text_files(folder)
+    unread = unread_files(folder, files)
+    by_part, others = _parts_in(folder, files)
+    if by_part and others:
+        notes.append(f"left out, as their names tell no part: {shown_names(folder, others)}")
+    elif not by_part and len(files) > 1:
+        notes.append(f"{len(files)} files are read as one text: {shown_names(folder, files)}")
+    if unread:
+        notes.append(f"left out, as they are no text by their names: {shown_names(folder, unread)}")
+    return by_part or {"train": files}
+
+
+def _parts_in(folder: Path, files: list[Path]) -> tuple[dict[str, list[Path]], list[Path]]:
+    """The files of each part, and those of none; no parts where the names do not tell a split.
+
+    Where other files lie between them, names tell one if they differ by the part only: train.txt and test.txt do,
+    train.py and test_model.py are two files of a program.
+    """
+    by_part: dict[str, list[Path]] = {}
+    others: list[Path] = []
+    patterns: dict[str, set[str]] = {}
+    for file in files:
+        part = part_of(file) or PART_NAMES.get(file.relative_to(folder).parts[0].lower())
+        if part is None:
+            others.append(file)
+            continue
+        by_part.setdefault(part, []).append(file)
+        words = ("PART" if word in PART_NAMES else word for word in _words(file))
+        patterns.setdefault(part, set()).add(".".join(words) if part_of(file) else "PART/")
+    is_split = "train" in by_part and len(by_part) > 1
+    if is_split and (not others or all(patterns["train"] & patterns[part] for part in by_part)):
+        return by_part, others
+    return {}, files
 
 
 def part_of(file: Path) -> str | None:
     """The part that a file's name tells: 'ptb.dev.txt' -> 'valid'."""
-    words = file.name.lower().replace("-", ".").replace("_", ".").split(".")
-    return next((PART_NAMES[word] for word in words if word in PART_NAMES), None)
+    return next((PART_NAMES[word] for word in _words(file) if word in PART_NAMES), None)
+
+
+def _words(file: Path) -> list[str]:
+    return file.name.lower().replace("-", ".").replace("_", ".").split(".")
 
 
 def _survey_files(name: str, given: dict[str, list[Path]]) -> TextData:
@@ -215,6 +259,23 @@ def _survey_split(name: str, files: list[Path], split: str) -> TextData:
     characters = {part: p.stop - p.start for part, p in parts.items() if p.stop is not None}
     words = f"split in order {split}"
     return _checked(TextData(name, parts, characters, found["lines"], found["fingerprint"], words))
+
+
+def check_learnable(data: TextData) -> None:
+    """A text of blanks, of NULs or of one character has nothing to learn; no more is read than it takes to see that."""
+    found: set[str] = set()
+    for block in data.parts["train"].blocks():
+        found |= set(block)
+        if len(found) > MOST_BLANK:
+            return
+    symbols = found - {"\n"}
+    if all(symbol.isspace() or symbol == "\0" for symbol in symbols):
+        what = "NULs" if "\0" in symbols else "blanks and line ends" if symbols else "line ends"
+    elif len(symbols) == 1 and data.lines <= len(data.parts):  # else there are lengths of lines to learn
+        what = f"the character {shown(symbols.pop())}"
+    else:
+        return
+    raise DataError(f"{data.name}: the training part holds nothing but {what}: nothing can be learned. Give some text.")
 
 
 def _checked(data: TextData) -> TextData:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ..errors import ConfigError, did_you_mean
+from ..checks import check_family
 from .contract import Interface
 from .conv import ConvConfig, build_conv
 from .gpt import GPTConfig, build_gpt
@@ -109,8 +109,7 @@ MODELS = {
 
 
 def family(name: str) -> Family:
-    if name not in MODELS:
-        raise ConfigError(f'unknown model "{name}". {did_you_mean(name, MODELS)}')
+    check_family(name)
     return MODELS[name]
 
 

@@ -8,13 +8,9 @@ pairs      a source and its target                          BLEU, chrF, exact ma
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
-
-from ..data.builtin import is_example_set
-from ..data.files import kind_of
-from ..data.pairs import looks_like_pairs
-from ..errors import ConfigError, did_you_mean
+from ..checks import check_task
+from ..data.kinds import task_for as task_for
+from ..data.kinds import task_of as task_of
 from .label import LabelTask
 from .numbers import NumbersTask
 from .pairs import PairsTask
@@ -25,16 +21,5 @@ TASKS: dict[str, Task] = {"text": TextTask(), "numbers": NumbersTask(), "label":
 
 
 def task_named(name: str) -> Task:
-    if name not in TASKS:
-        raise ConfigError(f'unknown task "{name}". {did_you_mean(name, TASKS)}')
+    check_task(name)
     return TASKS[name]
-
-
-def task_of(sources: Sequence[str]) -> str:
-    """What the data is taken for where nobody said: by the name of the set, or the suffix of the file."""
-    first = str(sources[0])
-    if looks_like_pairs([str(source) for source in sources]):
-        return "pairs"
-    if not Path(first).exists() and is_example_set(first):
-        return "label"
-    return "numbers" if len(sources) == 1 and kind_of(Path(first)) == ".csv" else "text"

@@ -29,7 +29,7 @@ class LabelTask:
             raise ConfigError("a set of examples brings its own parts; drop the other files and --split-at.")
         return open_examples(config.source[0])
 
-    def open_other(self, source: str, split: str | None, vocab: Vocab) -> tuple[ExampleData, str]:
+    def open_other(self, source: str, split: str | None, vocab: Vocab, config: DataConfig) -> tuple[ExampleData, str]:
         return open_examples(source), split or "test"
 
     def learn_vocab(self, data: ExampleData, config: TokenizerConfig, tell: Tell) -> Vocab:

@@ -45,7 +45,7 @@ class NumbersTask:
             raise ConfigError("numbers are read from one .csv file, split in order; drop the other files.")
         return open_numbers(config.source[0], columns=config.columns or None, split=config.split, season=config.season)
 
-    def open_other(self, source: str, split: str | None, vocab: Vocab) -> tuple[NumberData, str]:
+    def open_other(self, source: str, split: str | None, vocab: Vocab, config: DataConfig) -> tuple[NumberData, str]:
         columns = _scaling(vocab).columns
         if split is None:
             return open_whole_series(source, columns), "whole"

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..config import build
 from ..data.pair_store import PairBatches, PairStore, build_pair_store
-from ..data.pairs import PairData, open_pairs, open_whole_pairs
+from ..data.pairs import PairData, as_trained, open_pairs, open_whole_pairs
 from ..data.vocab import Vocab
 from ..decoding import DecodingConfig
 from ..decoding.translate import Answer, translate
@@ -43,12 +43,13 @@ class PairsTask:
             config.source, valid=config.valid, test=config.test, split=config.split, columns=config.columns
         )
 
-    def open_other(self, source: str, split: str | None, vocab: Vocab) -> tuple[PairData, str]:
-        """A file, two files with a comma between, or the name of a set."""
-        names = source.split(",")
-        if split is None and all(Path(name).exists() for name in names):
-            return open_whole_pairs(names), "whole"
-        return open_pairs(names), split or "test"
+    def open_other(self, source: str, split: str | None, vocab: Vocab, config: DataConfig) -> tuple[PairData, str]:
+        """A file, two files with a comma between, a folder, or the name of a set."""
+        named = [source] if Path(source).exists() else source.split(",")
+        names, columns = as_trained(named, config.source, config.columns)
+        if split is None and all(Path(name).is_file() for name in names):
+            return open_whole_pairs(names, columns), "whole"
+        return open_pairs(names, columns=columns), split or "test"
 
     def learn_vocab(self, data: PairData, config: TokenizerConfig, tell: Tell) -> Vocab:
         sides = [[pair[side] for pair in data.parts["train"]] for side in range(2)]

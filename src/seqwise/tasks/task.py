@@ -91,8 +91,8 @@ class Task(Protocol):
     """Whether `predict` reads lines, one question each."""
 
     def open(self, config: DataConfig) -> Any: ...
-    def open_other(self, source: str, split: str | None, vocab: Vocab) -> tuple[Any, str]:
-        """Other data than the run's own, to be scored: the data, and which part of it."""
+    def open_other(self, source: str, split: str | None, vocab: Vocab, config: DataConfig) -> tuple[Any, str]:
+        """Other data than the run's own, to be scored: the data, and which part of it; `config` is the run's."""
         ...
 
     def learn_vocab(self, data: Any, config: TokenizerConfig, tell: Tell) -> Vocab: ...

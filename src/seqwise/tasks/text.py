@@ -13,7 +13,7 @@ import torch
 
 from ..data.batch import Batch, Tokens
 from ..data.batches import Streams, Windows
-from ..data.source import TextData, open_text, open_whole
+from ..data.source import TextData, check_learnable, open_text, open_whole
 from ..data.store import TokenStore, build_store
 from ..data.vocab import Vocab
 from ..decoding import DecodingConfig, generate
@@ -44,11 +44,12 @@ class TextTask:
             sources if len(sources) > 1 else sources[0], valid=config.valid, test=config.test, split=config.split
         )
 
-    def open_other(self, source: str, split: str | None, vocab: Vocab) -> tuple[TextData, str]:
+    def open_other(self, source: str, split: str | None, vocab: Vocab, config: DataConfig) -> tuple[TextData, str]:
         text = open_whole(source) if split is None and Path(source).exists() else open_text(source)
         return text, split or ("test" if "test" in text.parts else "valid" if "valid" in text.parts else "whole")
 
     def learn_vocab(self, data: TextData, config: TokenizerConfig, tell: Tell) -> Vocab:
+        check_learnable(data)
         return Vocab(_make_tokenizer(config, data, tell))
 
     def stores(self, data: TextData, vocab: Vocab, advance: Advance = lambda *_: None) -> dict[str, TokenStore]:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
+from ..checks import check_writable_name
 from ..config import build, parse_override, read_toml, settings_of
-from ..errors import ConfigError, did_you_mean
+from ..errors import ConfigError, DataError, did_you_mean
 from ..run import HEADER, Run
+from ..settings import DataConfig
 
 SECTIONS = ("data", "tokenizer", "model", "training")
 RECIPE = "recipe"  # a settings file may carry the figure it should reach
@@ -22,7 +26,11 @@ def absolute(source: str | Path) -> str:
     Two parallel files may stand with a comma between.
     """
     files = [Path(source)] if Path(source).exists() else [Path(file.strip()) for file in str(source).split(",")]
-    return ",".join(str(file.resolve()) for file in files) if all(file.exists() for file in files) else str(source)
+    if not all(file.exists() for file in files):
+        return str(source)
+    for file in files:
+        check_writable_name(file.resolve())
+    return ",".join(str(file.resolve()) for file in files)
 
 
 def settings_in(config_file: Path) -> dict[str, Any]:
@@ -70,6 +78,34 @@ def check_given(given: dict[str, dict[str, Any]], model_config: type, where: str
         raise ConfigError(f"{where}: training.steps = 0 trains nothing; give at least 1 step.")
     for name in set(given["model"]) - set(settings_of(model_config)):
         build(model_config, {name: None}, section="model", where=where)  # says which setting was meant
+
+
+def moved_data(run: Run, asked: dict[str, Any]) -> DataConfig:
+    """The run's data where it lies now: `asked` may name other files for it, which are taken out of `asked`.
+
+    Whether they hold the same is told by the fingerprint, once they are read.
+    """
+    config, moved = run.config.data, dict[str, Any]()
+    for name in ("source", "valid", "test"):
+        value = asked.get(f"data.{name}")
+        if value is not None and all(_is_there(source) for source in ([value] if isinstance(value, str) else value)):
+            moved[name] = asked.pop(f"data.{name}")
+    return replace(config, **moved)
+
+
+def check_present(run: Run, config: DataConfig, what_to_do: str) -> None:
+    """A run keeps the path of its data, not the data: where that is gone, say how to name its new place."""
+    sources = [*config.source, *(file for file in (config.valid, config.test) if file is not None)]
+    missing = next((source for source in sources if os.path.isabs(source) and not _is_there(source)), None)
+    if missing is not None:
+        raise DataError(
+            f"{missing}: no such file or folder, and {run.path} was trained on it. "
+            f"If it was moved, name its new place (- for standard input): {what_to_do}"
+        )
+
+
+def _is_there(source: str) -> bool:
+    return Path(source).exists() or ("," in source and all(Path(file).exists() for file in source.split(",")))
 
 
 def check_same(run: Run, asked: dict[str, Any]) -> None:

@@ -18,19 +18,20 @@ from typing import Any
 import torch
 
 from ..config import build
+from ..data.pipes import owned
 from ..data.vocab import Vocab
 from ..errors import CheckpointError, ConfigError
 from ..models import MODELS, Family, family, num_parameters
 from ..models.contract import Interface
 from ..run import Checkpoint, Run, RunConfig, check_free, interface_of, load_weights
 from ..settings import DataConfig, TokenizerConfig, TrainingConfig
-from ..tasks import Task, task_named, task_of
+from ..tasks import Task, task_for, task_named
 from ..tasks.task import Advance, Score, Tell
 from .averaging import WeightAverage
 from .card import write_card
 from .counting import count
 from .em import expect_and_maximise
-from .given import BUDGETS, absolute, check_given, check_same, given_settings
+from .given import BUDGETS, absolute, check_given, check_present, check_same, given_settings, moved_data
 from .loop import Hooks, train
 from .planning import (
     choose_order,
@@ -275,6 +276,8 @@ def prepare(
     """
     if sum(budget is not None for budget in (minutes, steps, epochs)) > 1:
         raise ConfigError("give one budget: --minutes, --steps or --epochs.")
+    sources = [absolute(s) for s in owned([source] if isinstance(source, str | Path) else source, task)]
+    valid, test = (part and absolute(owned([part], task)[0]) for part in (valid, test))
     check_free(out)
     row = family(model)
     base = Run.open(start_from) if start_from is not None else None
@@ -285,8 +288,7 @@ def prepare(
     if base is not None and tokenizer is not None:
         raise ConfigError(f"--from {start_from} brings its own tokenizer; drop --tokenizer.")
     where = str(config_file) if config_file else "--set"
-    sources = [absolute(s) for s in ([source] if isinstance(source, str | Path) else source)]
-    chosen_task = _choose_task(task, sources, model)
+    chosen_task = _choose_task(task, sources, columns, model)
     if season is not None and chosen_task.name != "numbers":
         raise ConfigError(f"--season goes with numbers, and this is taken for {chosen_task.name}; drop it.")
     if base is not None and base.config.task != chosen_task.name:
@@ -296,8 +298,8 @@ def prepare(
     options: dict[str, dict[str, Any]] = {
         "data": {
             "source": sources,
-            "valid": valid and absolute(valid),
-            "test": test and absolute(test),
+            "valid": valid,
+            "test": test,
             "split": split,
             "columns": list(columns) or None,
             "season": season,
@@ -375,8 +377,8 @@ def is_over(progress: dict[str, Any], config: RunConfig) -> bool:
     return bool(progress["is_stopped"]) or (not is_em(config) and progress["step"] >= config.training.steps)
 
 
-def _choose_task(asked: str | None, sources: list[str], model: str) -> Task:
-    found = task_named(asked or task_of(sources))
+def _choose_task(asked: str | None, sources: list[str], columns: Sequence[str], model: str) -> Task:
+    found = task_named(task_for(asked, sources, columns))
     if found.name not in family(model).tasks:
         others = ", ".join(name for name, row in MODELS.items() if found.name in row.tasks)
         raise ConfigError(
@@ -393,18 +395,28 @@ def resume(
     tell: Tell = lambda _: None,
     advance: Advance = lambda *_: None,
 ) -> Session:
-    """Go on with a run from its newest whole checkpoint. What was asked for must be what the run was made with."""
+    """Go on with a run from its newest whole checkpoint. What was asked for must be what the run was made with.
+
+    Data that was moved may be named by its new place.
+    """
     run = Run.open(out)
-    config = run.config
-    check_same(run, asked or {})
-    task = task_named(config.task)
-    data = task.open(config.data)
-    if data.fingerprint != config.data.fingerprint:
+    asked = dict(asked or {})
+    data_config = moved_data(run, asked)
+    check_same(run, asked)
+    check_present(run, data_config, f"seqwise train NEWPATH --resume --out {out}")
+    task = task_named(run.config.task)
+    data = task.open(data_config)
+    if data.fingerprint != run.config.data.fingerprint:
+        changed = "has changed since" if data_config == run.config.data else "does not hold the same"
         raise CheckpointError(
-            f"{out} was trained on other data: {', '.join(config.data.source)} has changed since "
-            f"(sha256 {data.fingerprint[:12]}…, was {config.data.fingerprint[:12]}…). "
+            f"{out} was trained on other data: {', '.join(data_config.source)} {changed} "
+            f"(sha256 {data.fingerprint[:12]}…, was {run.config.data.fingerprint[:12]}…). "
             "Restore the data, or train a new run with another --out."
         )
+    if data_config != run.config.data:
+        run.save_config(replace(run.config, data=data_config))
+        tell(f"{', '.join(data_config.source)} holds the data of {out}, and is read from now on")
+    config = run.config
     checkpoint, notes = run.latest_checkpoint()
     for note in notes:
         tell(note)

@@ -1,0 +1,45 @@
+"""Mistakes that can be told before anything that computes is imported: within a second, not after some."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .errors import CheckpointError, ConfigError, did_you_mean
+
+FAMILIES = ("ngram", "hmm", "kalman", "window", "conv", "rnn", "gru", "lstm", "seq2seq", "transformer", "gpt")
+"""The names in MODELS."""
+TASK_NAMES = ("text", "numbers", "label", "pairs")
+"""The names in TASKS."""
+
+
+def check_family(name: str) -> None:
+    if name not in FAMILIES:
+        raise ConfigError(f'unknown model "{name}". {did_you_mean(name, FAMILIES)}')
+
+
+def check_task(name: str) -> None:
+    if name not in TASK_NAMES:
+        raise ConfigError(f'unknown task "{name}". {did_you_mean(name, TASK_NAMES)}')
+
+
+def check_run(path: Path) -> None:
+    check_writable_name(path)
+    if not (path / "config.toml").exists():
+        what = "is not a run folder: it has no config.toml" if path.exists() else "no such run folder"
+        raise CheckpointError(f"{path}: {what}. Train one with: seqwise train DATA --out {path}")
+
+
+def check_comparison(path: Path) -> None:
+    if not (path / "settings.json").exists():
+        raise CheckpointError(f"{path} holds no comparison. Begin one with: seqwise compare DATA")
+
+
+def check_writable_name(path: Path | str) -> None:
+    """A name that is no UTF-8 cannot be written into settings and cards, and weights are not read from below it."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        shown = str(path).encode("utf-8", "backslashreplace").decode()
+        raise ConfigError(
+            f"{shown}: its name is not UTF-8, and runs are kept and read by such names only. Rename it."
+        ) from None

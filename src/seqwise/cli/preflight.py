@@ -1,0 +1,56 @@
+"""What can be told before torch is imported: names that are unknown or empty, runs and data that are not there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..checks import FAMILIES, check_family, check_run, check_task
+from ..data.kinds import check_there, task_for
+from ..data.pipes import owned
+from ..errors import ConfigError, did_you_mean
+
+
+def check_runs(*paths: str | Path) -> None:
+    for path in paths:
+        check_run(Path(path))
+
+
+def check_models(names: Sequence[str] | None) -> None:
+    """Families to compare; a form such as seq2seq-dot is known by the family before the dash."""
+    for name in names or ():
+        if name.partition("-")[0] not in FAMILIES:
+            raise ConfigError(f'unknown family "{name}". {did_you_mean(name, FAMILIES)}')
+
+
+def check_not_empty(**options: str | Sequence[str] | None) -> None:
+    """An option that was given, but with nothing in it, is a mistake (a variable that is not set), not the default."""
+    for name, value in options.items():
+        if value is not None and not (value.strip() if isinstance(value, str) else value):
+            raise ConfigError(f"--{name.replace('_', '-')} is empty. Give it a value, or drop it.")
+
+
+def given_data(
+    data: Sequence[str],
+    *,
+    model: str | None = None,
+    task: str | None = None,
+    columns: Sequence[str] | None = None,
+    valid: str | None = None,
+    test: str | None = None,
+) -> tuple[list[str], str | None, str | None]:
+    """The data to learn from, and what to validate and test on, with pipes read; what is missing or odd is refused."""
+    check_not_empty(model=model, task=task, columns=columns, valid=valid, test=test)
+    if model is not None:
+        check_family(model)
+    if task is not None:
+        check_task(task)
+    named = [*data, *(part for part in (valid, test) if part)]
+    if named.count("-") > 1:
+        raise ConfigError("- stands for standard input, which can be read once; name it once.")
+    sources = owned(data, task)
+    valid, test = (part and owned([part], task)[0] for part in (valid, test))
+    check_there([*sources, *(part for part in (valid, test) if part)])
+    if sources:
+        task_for(task, sources, columns or ())
+    return sources, valid, test
