@@ -296,6 +296,14 @@ def test_a_long_token_is_spread_over_all_stretches_it_lies_in() -> None:
     assert score.tokens == 3
 
 
+def test_a_character_of_several_tokens_costs_what_they_cost_together_where_it_stands() -> None:
+    text = "a" * 99 + "é" + "b" * 900  # é ends the first of ten stretches, and is spelled in four digits
+    store = store_of_text(text, train_tokenizer("char", ["ab"]))
+    score = evaluate(OneBitPerCharacter(np.ones(store.num_tokens)), store)
+    assert (score.nats / math.log(2)).tolist() == pytest.approx([103.0, *[100.0] * 9])
+    assert score.counts.tolist() == pytest.approx([103.0, *[100.0] * 9])
+
+
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 def test_the_interval_of_evaluate_is_that_of_the_segments(text: str) -> None:
     """What compare prints is made of the segments; a model that knows nothing has the same costs for every token."""
