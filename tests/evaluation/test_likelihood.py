@@ -19,7 +19,7 @@ from seqwise.data.batch import Batch, Tokens, next_token_batch
 from seqwise.data.store import Sparse, TokenStore, store_of_text
 from seqwise.errors import ConfigError
 from seqwise.evaluation.likelihood import CHUNK, Score, evaluate, nats_by_position, token_nats
-from seqwise.evaluation.segments import Difference, Segments, bootstrap_interval, compare_segments, joined
+from seqwise.evaluation.segments import Difference, Segments, compare_segments, joined
 from seqwise.models import MODELS
 from seqwise.models.contract import Interface, State
 from seqwise.text import train_tokenizer
@@ -186,21 +186,21 @@ def test_the_interval_holds_the_estimate_and_is_the_same_each_time() -> None:
     for _ in range(20):
         counts = random.integers(1, 50, size=40)
         totals = counts * random.gamma(4.0, 0.5, size=40)
-        low, high = bootstrap_interval(totals, counts)
+        low, high = Segments.of(totals, counts).interval
         assert low < totals.sum() / counts.sum() < high
-        assert bootstrap_interval(totals, counts) == (low, high)
+        assert Segments.of(totals, counts).interval == (low, high)
 
 
 def test_the_interval_shrinks_with_the_root_of_the_data() -> None:
     random = np.random.default_rng(4)
     totals, counts = random.gamma(4.0, 0.5, size=1600), np.ones(1600, dtype=np.int64)
-    few, many = (bootstrap_interval(totals[:n], counts[:n]) for n in (100, 1600))
+    few, many = (Segments.of(totals[:n], counts[:n]).interval for n in (100, 1600))
     assert 2.5 < (few[1] - few[0]) / (many[1] - many[0]) < 6  # 4, were both samples alike
 
 
 def test_the_interval_is_that_of_the_normal_approximation_for_many_segments() -> None:
     totals = np.random.default_rng(4).normal(2.0, 0.5, size=2000)
-    low, high = bootstrap_interval(totals, np.ones(2000, dtype=np.int64))
+    low, high = Segments.of(totals, np.ones(2000, dtype=np.int64)).interval
     error = totals.std() / math.sqrt(2000)
     assert (low, high) == pytest.approx((totals.mean() - 1.96 * error, totals.mean() + 1.96 * error), abs=0.15 * error)
 
@@ -294,6 +294,14 @@ def test_a_long_token_is_spread_over_all_stretches_it_lies_in() -> None:
     expected = [200.0, 200.0, 100.0 + 7.0 + 49.0, *[100.0] * 7]
     assert (score.nats / math.log(2)).tolist() == pytest.approx(expected)
     assert score.tokens == 3
+
+
+def test_a_character_of_several_tokens_costs_what_they_cost_together_where_it_stands() -> None:
+    text = "a" * 99 + "é" + "b" * 900  # é ends the first of ten stretches, and is spelled in four digits
+    store = store_of_text(text, train_tokenizer("char", ["ab"]))
+    score = evaluate(OneBitPerCharacter(np.ones(store.num_tokens)), store)
+    assert (score.nats / math.log(2)).tolist() == pytest.approx([103.0, *[100.0] * 9])
+    assert score.counts.tolist() == pytest.approx([103.0, *[100.0] * 9])
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)

@@ -13,7 +13,6 @@ from seqwise.evaluation.segments import (
     Difference,
     Segments,
     _t,
-    bootstrap_interval,
     compare_segments,
     interval_in_words,
     joined,
@@ -62,7 +61,7 @@ def test_equal_models_of_a_few_seeds_are_called_different_as_seldom(seeds: int) 
 def test_the_interval_of_one_score_holds_the_truth_as_often_as_it_says(num: int) -> None:
     random, held = np.random.default_rng(num), 0
     for _ in range(TRIALS):
-        low, high = bootstrap_interval(random.normal(2.0, 0.5, size=num), np.ones(num))
+        low, high = Segments.of(random.normal(2.0, 0.5, size=num), np.ones(num)).interval
         held += low <= 2.0 <= high
     assert 0.92 <= held / TRIALS <= 0.98
 

@@ -177,11 +177,6 @@ def compare_segments(first: Segments, second: Segments) -> Difference:
     return Difference(second.value - first.value, _interval(second, minus=first), first.is_enough)
 
 
-def bootstrap_interval(totals: np.ndarray, counts: np.ndarray) -> tuple[float, float]:
-    """Where total / count lies in 95 %, by drawing as many stretches (N,) with replacement."""
-    return Segments.of(totals, counts).interval
-
-
 def interval_in_words(interval: tuple[float, float], digits: int) -> str:
     """ "95 %: 1.20 to 1.40", or that there is none."""
     low, high = interval
