@@ -247,6 +247,19 @@ def test_checkpoints_are_saved_as_often_as_asked() -> None:
     assert [c.weights["where"].tolist() for c in keeper.checkpoints][2:4] == [[0, 3], [1, 1]]
 
 
+@pytest.mark.parametrize("stop_after", range(1, 8))
+def test_stopped_and_resumed_with_patience_it_ends_as_if_never_stopped(stop_after: int) -> None:
+    script, losses = [-100.0, -90, -80, -70, -60, -50, -40, -30, -20, -10], [0.9, 0.5, 0.7, 0.6, 0.4, 0.6, 0.5, 0.7]
+    settings: dict[str, Any] = {"patience": 3, "evaluate_every": 1}
+    whole = Keeper(Scripted(script), losses=losses).run(**settings)
+    assert len(whole.reports) == 8
+    stopped = Keeper(Scripted(script), stop_after, losses=losses).run(**settings)
+    rest = losses[stop_after:] + losses[:stop_after]
+    resumed = Keeper(Scripted(script), losses=rest).run(resume=stopped.checkpoints[-1], **settings)
+    assert without_clock([*stopped.reports, *resumed.reports]) == without_clock(whole.reports)
+    assert stopped.wheres + resumed.wheres == whole.wheres
+
+
 @pytest.mark.parametrize("stop_after", range(1, 15))
 def test_stopped_and_resumed_it_ends_as_if_never_stopped(stop_after: int) -> None:
     settings: dict[str, Any] = {"steps": 4, "restarts": 4, "tolerance": 0.01}
