@@ -100,3 +100,18 @@ def test_points_of_students_t_are_those_of_the_tables(freedom: int, point: float
 def test_an_interval_in_words() -> None:
     assert interval_in_words((-0.0, 1.25), 2) == "95 %: 0.00 to 1.25"
     assert interval_in_words((-math.inf, math.inf), 2) == "too little data for an interval"
+
+
+def test_an_interval_ends_where_values_do() -> None:
+    """Of twelve answers one is wrong: by resampling alone the interval would go below zero."""
+    wrong = np.zeros(12)
+    wrong[3] = 1.0
+    low, high = Segments.of(wrong, np.ones(12)).interval
+    assert low == 0.0
+    assert 1 / 12 < high < 1
+    low, high = Segments.of(1 - wrong, np.ones(12)).interval
+    assert high == 1.0
+    nats = np.random.default_rng(0).normal(size=12)  # densities may cost less than nothing
+    low, high = Segments.of(nats, np.ones(12)).interval
+    assert low < nats.mean() < high
+    assert low < 0

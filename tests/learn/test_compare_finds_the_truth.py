@@ -8,14 +8,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from seqwise.comparison import plan
 from seqwise.comparison.compare import choose_settings, run_comparison
 from seqwise.data.source import open_text
 from seqwise.data.toys import CHAINS, LETTERS
 
 
 @pytest.mark.parametrize(("data", "family"), [("markov", "ngram"), ("hidden-markov", "hmm")])
-def test_the_family_that_made_the_text_wins(data: str, family: str, tmp_path: Path) -> None:
-    settings = choose_settings(data, minutes=0.5, models=["ngram", "hmm", "rnn"])
+def test_the_family_that_made_the_text_wins(
+    data: str, family: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan, "LADDER_SHARE", 0.3)  # about 8 s each, and much time in reserve on a slow machine
+    monkeypatch.setattr(plan, "STILL_IMPROVING", 2.0)  # no finals
+    settings = choose_settings(data, minutes=1.5, models=["ngram", "hmm", "rnn"])
     found = run_comparison(tmp_path / "compare", settings)
     assert found.winner is not None
     winner = found.entry(found.winner)

@@ -59,10 +59,22 @@ class Kind:
     value: Callable[[np.ndarray], np.ndarray]
     of_data: slice
     """The sums that the data alone decides: the same for every model of it."""
+    bounds: Callable[[np.ndarray], tuple[float, float]]
+    """Between which a value can lie, whatever the data: per cents and shares have ends."""
 
 
 def _ratio(sums: np.ndarray) -> np.ndarray:
     return sums[..., 0] / np.maximum(sums[..., 1], 1e-12)
+
+
+def _bounds_of_ratio(sums: np.ndarray) -> tuple[float, float]:
+    """Of totals that are never negative, and never more than what they are counted over."""
+    totals, counts = sums[..., 0], sums[..., 1]
+    return 0.0 if (totals >= 0).all() else -math.inf, 1.0 if (totals <= counts).all() else math.inf
+
+
+def _per_cent(sums: np.ndarray) -> tuple[float, float]:
+    return -100.0, 0.0
 
 
 def _chrf(sums: np.ndarray) -> np.ndarray:
@@ -89,9 +101,9 @@ def _bleu(sums: np.ndarray) -> np.ndarray:
 
 
 KINDS = {
-    "ratio": Kind(_ratio, slice(1, 2)),
-    "chrf": Kind(_chrf, slice(1, None, 3)),
-    "bleu": Kind(_bleu, slice(1, 2)),
+    "ratio": Kind(_ratio, slice(1, 2), _bounds_of_ratio),
+    "chrf": Kind(_chrf, slice(1, None, 3), _per_cent),
+    "bleu": Kind(_bleu, slice(1, 2), _per_cent),
 }
 
 
@@ -116,7 +128,11 @@ class Segments:
     @property
     def interval(self) -> tuple[float, float]:
         """95 %, by resampling stretches, and seeds where there are several; without ends where they are too few."""
-        return _interval(self)
+        low, high = _interval(self)
+        if not (self.is_enough and self.is_possible):
+            return low, high
+        lowest, highest = KINDS[self.kind].bounds(self.statistics)
+        return max(lowest, low), min(highest, high)
 
     @property
     def is_enough(self) -> bool:
