@@ -1152,7 +1152,9 @@ def test_where_processes_cannot_be_forked_it_is_told_before_anything_is_begun(
     assert told.startswith(f"this system ({sys.platform}) cannot fork processes, and a comparison ")
     assert told.endswith("or train one family at a time: seqwise train DATA --model lstm")
     assert not (tmp_path / "x").exists()
-    assert call("compare", "--resume", "--out", tmp_path / "x").sentence() == told
+    (tmp_path / "begun").mkdir()
+    (tmp_path / "begun" / "settings.json").touch()
+    assert call("compare", "--resume", "--out", tmp_path / "begun").sentence() == told
 
 
 @pytest.mark.parametrize("what", ["a folder with something in it", "a file"])
@@ -1254,6 +1256,8 @@ def test_the_command_of_a_report_repeats_it(
 ) -> None:
     """Typed in again, it asks for the same."""
     monkeypatch.chdir(tmp_path)
+    for name in ("my words.txt", "it's held out.txt", "test part.txt"):
+        Path(name).write_text(make_text(), encoding="utf-8")
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
     settings, typed = choose_settings("my words.txt", **asked), list[Settings]()
 

@@ -111,8 +111,9 @@ def compare(
 
     check_not_empty(models=_names(models), tokenizers=_names(tokenizers))
     check_models(_names(models))
-    data, valid, test = given_data(data or [], task=task, columns=_names(columns), valid=valid, test=test)
-    if resume and out is not None:
+    if not resume:
+        data, valid, test = given_data(data or [], task=task, columns=_names(columns), valid=valid, test=test)
+    elif out is not None:
         check_comparison(out)
     from .comparing import run_compare
 
@@ -571,6 +572,8 @@ def data_check(
     """
     from .preflight import given_data
 
+    if task not in (None, "text", "numbers", "pairs"):
+        raise ConfigError(f'--task "{task}" cannot be checked; text, numbers and pairs can.')
     data, valid, test = given_data(data, task=task, columns=_names(columns), valid=valid, test=test)
     from ..data.check import check_text
     from ..data.check_numbers import check_numbers
@@ -582,8 +585,6 @@ def data_check(
     from ..training.estimate import estimate
     from .tables import check_table
 
-    if task not in (None, "text", "numbers", "pairs"):
-        raise ConfigError(f'--task "{task}" cannot be checked; text, numbers and pairs can.')
     task = task_for(task, data, _names(columns) or ())
     if task in ("numbers", "pairs"):
         found: Any
