@@ -139,6 +139,13 @@ class Learns(Protocol):
 
 
 @runtime_checkable
+class CountsUpdates(Protocol):
+    """A model whose objective changes as it learns: told of each update, however many parts its batch had."""
+
+    def count_update(self) -> None: ...
+
+
+@runtime_checkable
 class Continues(Protocol):
     """Every model that can go on from a prompt: what comes next?"""
 

@@ -200,9 +200,8 @@ class Session:
     def _hooks(self, model: Any, wants_stop: Callable[[], bool]) -> Hooks:
         run, task = self.run, self.task
 
-        saved = None if self.resume_from is None else self.resume_from.optimizer
         over = run.config.training.average_over
-        average = WeightAverage(model, over, saved) if over else None
+        average = WeightAverage(model, over) if over else None
         mean_is_better = False
 
         def validate() -> float:
@@ -225,10 +224,10 @@ class Session:
 
         def checkpoint(saved: Checkpoint) -> None:
             self._progress = {**saved.progress, "log_length": run.log_length()}
-            more = {} if average is None else average.tensors()
-            run.save_checkpoint(replace(saved, optimizer=saved.optimizer | more, progress=self._progress))
+            run.save_checkpoint(replace(saved, progress=self._progress))
 
-        return Hooks(validate, sample, keep_best, checkpoint, wants_stop=wants_stop)
+        hooks = Hooks(validate, sample, keep_best, checkpoint, wants_stop=wants_stop)
+        return hooks if average is None else replace(hooks, tensors=average.tensors, restore=average.load)
 
 
 def prepare(
