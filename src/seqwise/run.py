@@ -30,7 +30,7 @@ from safetensors.torch import load_file, save
 from torch import Tensor
 
 from . import __version__
-from .config import build, read_toml, to_json, to_toml
+from .config import build, parse_json, read_toml, to_json, to_toml
 from .data.vocab import Vocab
 from .errors import CheckpointError, ConfigError, did_you_mean
 from .models import family
@@ -233,7 +233,7 @@ class Run:
     def read_log(self) -> Iterator[dict[str, Any]]:
         with (self.path / "log.jsonl").open(encoding="utf-8") as log:
             for line in log:
-                yield json.loads(line)
+                yield parse_json(line)
 
     # -- checkpoints ---------------------------------------------------------------------------------------------
 
@@ -282,13 +282,13 @@ class Run:
 
     def _load_checkpoint(self, folder: Path) -> Checkpoint:
         try:
-            manifest = json.loads((folder / "manifest.json").read_text())
+            manifest = parse_json((folder / "manifest.json").read_text())
             if set(manifest) != set(CHECKPOINT_FILES):
                 raise CheckpointError(f"{folder}: damaged: the manifest does not name the files of a checkpoint.")
             for name in CHECKPOINT_FILES:
                 if _sha256(folder / name) != manifest[name]:
                     raise CheckpointError(f"{folder / name}: damaged: its content is not what was written.")
-            progress = json.loads((folder / "progress.json").read_text())
+            progress = parse_json((folder / "progress.json").read_text())
         except (OSError, ValueError, LookupError, TypeError):
             raise CheckpointError(f"{folder}: damaged: the manifest or a file it names cannot be read.") from None
         weights, optimizer = (_read_tensors(folder / f"{name}.safetensors") for name in ("weights", "optimizer"))
@@ -336,6 +336,8 @@ def _renamed(name: str) -> str:
 def load_weights(model: Any, weights: dict[str, Tensor], where: Path) -> None:
     try:
         model.load_state_dict({_renamed(name): tensor for name, tensor in weights.items()})
+    except CheckpointError as error:
+        raise CheckpointError(f"{where}: {error}") from None
     except (RuntimeError, KeyError) as error:
         first = str(error).strip().splitlines()[-1].strip()
         raise CheckpointError(f"{where}: the weights do not fit the settings in config.toml ({first}).") from None

@@ -611,6 +611,28 @@ def test_files_that_do_not_fit_get_a_sentence() -> None:
         empty_numbers_hmm(3).load_state_dict(saved)
 
 
+@pytest.mark.parametrize(
+    ("name", "damage", "sentence"),
+    [
+        ("initial", lambda t: t * 2, r"probabilities that sum to 1 \(found sums from 2 to 2\)"),
+        ("transition", lambda t: t - 0.4, "probabilities that sum to 1"),
+        ("transition", lambda t: t * torch.tensor([-1.0, 1.0, 1.0]), "probabilities that sum to 1"),
+        ("emission", lambda t: t * torch.nan, "probabilities that sum to 1"),
+        ("mean", lambda t: t * torch.nan, "numbers"),
+        ("scale", lambda t: t * 0, "numbers above 0"),
+        ("scale", lambda t: t * torch.inf, "numbers above 0"),
+    ],
+)
+def test_tables_that_hold_no_probabilities_are_named(name: str, damage: Any, sentence: str) -> None:
+    model, empty = text_hmm(3, 5), empty_text_hmm(3, 5)
+    if name in ("mean", "scale"):
+        model, empty = empty_numbers_hmm(3), empty_numbers_hmm(3)
+    before = {name: table.clone() for name, table in empty.state_dict().items()}
+    with pytest.raises(CheckpointError, match=f'"{name}" of the hmm is damaged: it should hold {sentence}'):
+        empty.load_state_dict(model.state_dict() | {name: damage(model.state_dict()[name])})
+    assert all(torch.equal(table, before[name]) for name, table in empty.state_dict().items())
+
+
 def test_a_fresh_state_is_the_initial_belief_and_a_state_is_not_written_into() -> None:
     model = text_hmm(3, 5)
     state = model.fresh_state(2)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import shutil
@@ -11,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from ..config import parse_json
 from ..errors import ConfigError, DataError, SeqwiseError, did_you_mean
 from ..evaluation.segments import Metric, Segments
 from ..tasks import task_named, task_of
@@ -270,6 +270,6 @@ def _last_line(path: Path) -> dict[str, Any] | None:
         with path.open("rb") as file:
             file.seek(max(0, path.stat().st_size - 8192))
             lines = file.read().split(b"\n")[:-1]
-            return json.loads(lines[-1]) if lines else None
+            return parse_json(lines[-1]) if lines else None
     except (OSError, ValueError):
         return None

@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from ..config import parse_json
 from ..errors import DataError
 from ..text import Tokenizer, whole_blocks
 from .batch import Batch, next_token_batch
@@ -108,7 +109,7 @@ def _write(data: TextData, part: str, tokenizer: Tokenizer, folder: Path, progre
 
 def _open(folder: Path) -> TokenStore:
     try:
-        about = json.loads((folder / "store.json").read_text())
+        about = parse_json((folder / "store.json").read_text())
         dtype, expected, num_chars = np.dtype(about["dtype"]), about["num_tokens"] + 1, about["num_chars"]
         is_whole = (folder / "ids.bin").stat().st_size == expected * dtype.itemsize
     except (OSError, ValueError, KeyError, TypeError):
