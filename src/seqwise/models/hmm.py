@@ -201,7 +201,10 @@ class HMM:
         return self._expect(each_step, data.offsets, table[rows])[3]
 
     def viterbi(self, sequence: Observed) -> tuple[np.ndarray, float]:
-        """(6): the most probable path of hidden states (T,), and log p(path, sequence) in nats."""
+        """(6): the most probable path of hidden states (T,), and log p(path, sequence) in nats.
+
+        Of equally probable paths the one that ends in the lowest state, and before it came from the lowest, and so on.
+        """
         rows, table = self._likelihoods(self._join([sequence]))
         with np.errstate(divide="ignore"):
             log_table = table if self.reads_numbers else np.log(table)

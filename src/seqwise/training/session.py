@@ -41,7 +41,7 @@ from .planning import (
     tokens_and_iterations,
 )
 from .report import Report
-from .sizing import DEFAULT_MINUTES, narrowed, suggest, tried_tokens
+from .sizing import DEFAULT_MINUTES, fitting_heads, narrowed, suggest, tried_tokens
 from .timing import compiled_loss
 
 MOST_VALID_TOKENS = 250_000  # for a validation while training
@@ -305,6 +305,7 @@ def prepare(
     found = {name: value for name, value in facts.data.items() if getattr(data_config, name) is None}
     data_config = replace(data_config, **found)
     suggested_model, suggested_training = suggest(model, facts)
+    suggested_model = fitting_heads(suggested_model, given["model"])
     most = given["training"].get("most_parameters", 0)
     if most and row.learns_by == "gradients":
         suggested_model = _small_enough(row, {**suggested_model, **given["model"]}, interface_of(vocab), most)
