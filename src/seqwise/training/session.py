@@ -396,7 +396,8 @@ def resume(
         what = "trained to the end already, at" if is_over(checkpoint.progress, config) else "going on from"
         steps = config.training.steps * (config.training.restarts if is_em(config) else 1)
         tell(f"{out}: {what} step {checkpoint.step:,} of {steps:,}")
-        run.cut_log(int(checkpoint.progress["log_length"]))
+        if not run.cut_log(int(checkpoint.progress["log_length"])):
+            tell(f"{out / 'log.jsonl'} has lost its end: some reports before step {checkpoint.step:,} are missing")
         if config.training.threads and config.training.threads != torch.get_num_threads():
             tell(f"using {config.training.threads} threads as before, so that the numbers are the same")
         if config.torch != torch.__version__:
