@@ -14,7 +14,7 @@ from hypothesis import settings as how
 from hypothesis import strategies as st
 
 from seqwise import settings
-from seqwise.config import build, parse_override, read_toml, settings_of, to_toml
+from seqwise.config import build, parse_json, parse_override, read_toml, settings_of, to_toml
 from seqwise.decoding.settings import DecodingConfig
 from seqwise.errors import ConfigError
 from seqwise.models import MODELS, family
@@ -248,6 +248,10 @@ def test_an_override_of_another_form_is_refused(text: str) -> None:
         (b"[model\nx = 1", "not valid TOML: .*line 1"),
         (b"x = 'caf\xe9'", r"not UTF-8 text \(byte 8\)"),
         (None, "cannot be read: No such file or directory"),
+        (b"x = " + b"[" * 100_000, "not valid TOML: lists or tables are nested too deeply"),
+        (b"x = " + b"{x = " * 100_000, "not valid TOML: lists or tables are nested too deeply"),
+        (b"[model]\n" + b"x." * 100_000 + b"x = 1", "not valid TOML: lists or tables are nested too deeply"),
+        (b"x = " + b"1" * 5000, "not valid TOML: .*limit"),
     ],
 )
 def test_a_settings_file_that_cannot_be_read_is_named(content: bytes | None, sentence: str, tmp_path: Path) -> None:
@@ -256,6 +260,19 @@ def test_a_settings_file_that_cannot_be_read_is_named(content: bytes | None, sen
         path.write_bytes(content)
     with pytest.raises(ConfigError, match=rf"gpt\.toml: {sentence}"):
         read_toml(path)
+
+
+def test_a_setting_that_is_nested_too_deeply_is_taken_as_a_word() -> None:
+    deep = "[" * 100_000
+    assert parse_override(f"model.num_layers={deep}") == ("model", "num_layers", deep)
+    dotted = "{" + "x." * 5000 + "x = 1}"
+    assert parse_override(f"model.num_layers={dotted}") == ("model", "num_layers", dotted)
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"x": ' * 100_000, "[" * 500 + "]" * 500, "[", b"\xff"])
+def test_json_that_cannot_be_read_is_one_kind_of_error(text: str | bytes) -> None:
+    with pytest.raises(ValueError, match=r"nested too deeply|Expecting value|can't decode"):
+        parse_json(text)
 
 
 def test_an_unknown_model_gets_the_nearest_name() -> None:

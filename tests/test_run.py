@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import shutil
@@ -13,12 +14,13 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from seqwise.data.vocab import Vocab
 from seqwise.errors import CheckpointError, ConfigError, SeqwiseError
 from seqwise.models.gpt import GPTConfig
 from seqwise.models.recurrent import LSTMConfig
-from seqwise.run import Checkpoint, Run, RunConfig
+from seqwise.run import Checkpoint, Run, RunConfig, write_tensors
 from seqwise.settings import DataConfig, TokenizerConfig, TrainingConfig
 from seqwise.text import train_tokenizer
 
@@ -409,3 +411,119 @@ def test_the_log_is_one_object_per_line_and_can_be_cut_back(run: Run) -> None:
     assert (run.path / "log.jsonl").read_text(encoding="utf-8").count("\n") == 1
     run.cut_log(0)
     assert list(run.read_log()) == []
+
+
+@pytest.mark.parametrize(
+    ("damage", "left"),
+    [
+        (lambda log: log[:-1], [1, 2]),  # cut in the middle of the last line
+        (lambda log: log[: log.index(b'{"step": 3')], [1, 2]),
+        (lambda log: log[: log.index(b'{"step": 3')] + bytes(40), [1, 2]),  # what some disks leave
+        (lambda log: log.replace(b'"step": 2', bytes(9)), [1]),
+        (lambda log: b"", []),
+    ],
+)
+def test_a_log_that_is_shorter_than_its_checkpoint_ends_at_its_last_whole_line(
+    run: Run, damage: Callable[[bytes], bytes], left: list[int]
+) -> None:
+    for step in (1, 2, 3):
+        run.append_log({"step": step})
+    length, path = run.log_length(), run.path / "log.jsonl"
+    path.write_bytes(damage(path.read_bytes()))
+    assert not run.cut_log(length)
+    assert [line["step"] for line in run.read_log()] == left
+    run.append_log({"step": 4})
+    assert [line["step"] for line in run.read_log()] == [*left, 4]
+    assert run.cut_log(run.log_length())
+
+
+def test_a_line_of_the_log_that_cannot_be_read_is_named(run: Run) -> None:
+    run.append_log({"step": 1})
+    with (run.path / "log.jsonl").open("ab") as log:
+        log.write(bytes(20) + b"\n")
+    with pytest.raises(CheckpointError, match=r"log\.jsonl: damaged: line 2 is no report\. Go on with --resume"):
+        list(run.read_log())
+
+
+# -- the checksum of the weights -------------------------------------------------------------------------------------
+
+
+def changed(model: Any, by: float) -> Any:
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter += by
+    return model
+
+
+def test_weights_that_were_edited_are_refused_and_told(run: Run) -> None:
+    run.save_model(run.build_model())
+    path = run.path / "model.safetensors"
+    weights = load_file(path)
+    write_tensors(path, {name: tensor + 0.001 for name, tensor in weights.items()})
+    with pytest.raises(CheckpointError) as caught:
+        Run.open(run.path).load_model()
+    assert str(caught.value).startswith(f"{path}: damaged: its content is not what training wrote.")
+    assert f"if you changed it yourself, remove {run.path / 'model.sha256'}." in str(caught.value)
+    (run.path / "model.sha256").unlink()
+    Run.open(run.path).load_model()
+
+
+def test_weights_that_hold_no_numbers_are_refused_in_runs_without_a_checksum(run: Run) -> None:
+    model = run.build_model()
+    with torch.no_grad():
+        next(model.parameters()).view(-1)[3] = torch.nan
+    write_tensors(run.path / "model.safetensors", model.state_dict())
+    with pytest.raises(CheckpointError, match=r"model\.safetensors: damaged: .* holds what is not a number"):
+        Run.open(run.path).load_model()
+
+
+def test_the_checksum_is_as_sha256sum_writes_it(run: Run) -> None:
+    run.save_model(run.build_model())
+    run.save_model(changed(run.build_model(), 1.0))
+    expected = hashlib.sha256((run.path / "model.safetensors").read_bytes()).hexdigest()
+    assert (run.path / "model.sha256").read_text() == f"{expected}  model.safetensors\n"
+
+
+@pytest.mark.parametrize("has_checksum", [True, False])
+@pytest.mark.parametrize("killed_at", range(3))
+def test_a_kill_between_weights_and_checksum_leaves_a_run_that_opens(
+    run: Run, monkeypatch: pytest.MonkeyPatch, killed_at: int, has_checksum: bool
+) -> None:
+    """Three files are moved into place; a kill before any of them leaves the old weights or the new, and both open."""
+    torch.manual_seed(0)
+    old = run.build_model()
+    run.save_model(old)
+    if not has_checksum:
+        (run.path / "model.sha256").unlink()
+    new, moves, replace_file = changed(run.build_model(), 1.0), iter(range(9)), Path.replace
+
+    def replace_or_die(self: Path, target: Path) -> Path:
+        if next(moves) == killed_at:
+            raise KeyboardInterrupt
+        return replace_file(self, target)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "replace", replace_or_die)
+        with pytest.raises(KeyboardInterrupt):
+            run.save_model(new)
+    found = Run.open(run.path).load_model().state_dict()
+    expected = (old if killed_at < 2 else new).state_dict()
+    assert all(torch.equal(found[name], tensor) for name, tensor in expected.items())
+    Run.open(run.path).save_model(new)  # and goes on from there
+    Run.open(run.path).load_model()
+    assert len((run.path / "model.sha256").read_text().splitlines()) == 1
+
+
+# -- a folder that is there already ----------------------------------------------------------------------------------
+
+
+def test_an_empty_folder_is_filled_even_where_one_stands_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    made = Run.create(Path("."), small_config(), Vocab(train_tokenizer("char", ["abc\n"])))
+    made.append_log({"step": 1})
+    assert {path.name for path in here.iterdir()} == {"config.toml", "vocab", "log.jsonl"}
+    assert Run.open(here).config == small_config()
+    with pytest.raises(ConfigError, match="exists already"):
+        Run.create(Path("."), small_config(), Vocab(train_tokenizer("char", ["abc\n"])))

@@ -15,6 +15,7 @@ import inspect
 import itertools
 import json
 import math
+import re
 import textwrap
 import tomllib
 import types
@@ -26,6 +27,12 @@ from typing import Any, Literal, TypeVar
 from .errors import ConfigError, did_you_mean
 
 Config = TypeVar("Config")
+
+DEEPEST = 64
+DEEP_KEY = re.compile(
+    rf"""(?:^|[\[{{,])[ \t]*(?:(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*){{{DEEPEST},}}""", re.MULTILINE
+)
+TOO_DEEP = "lists or tables are nested too deeply"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,19 +133,19 @@ def parse_override(text: str) -> tuple[str, str, Any]:
     if not (equals and dot and section and key):
         raise ConfigError(f'--set "{text}" should look like --set model.num_layers=2.')
     try:
-        value = tomllib.loads(f"value = {raw}")["value"]
-    except tomllib.TOMLDecodeError:
+        value = _parse_toml(f"value = {raw}")["value"]
+    except ValueError:
         value = raw.strip()
     return section, key, value
 
 
 def read_toml(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path}: not valid TOML: {error}.") from None
+        return _parse_toml(path.read_text(encoding="utf-8"))
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: not UTF-8 text (byte {error.start}).") from None
+    except ValueError as error:
+        raise ConfigError(f"{path}: not valid TOML: {error}.") from None
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}.") from None
 
@@ -153,6 +160,34 @@ def to_toml(header: dict[str, Any], sections: dict[str, Any]) -> str:
             lines += [f"# {line}" for line in textwrap.wrap(setting.sentence, 110)]
             lines.append(f"# {name} is not set" if value is None else f"{name} = {_toml_value(value)}")
     return "\n".join(lines) + "\n"
+
+
+def _parse_toml(text: str) -> dict[str, Any]:
+    if DEEP_KEY.search(text):  # a.a.a and so on: Python's reader takes minutes, and all memory, for a long one
+        raise ValueError(TOO_DEEP)
+    try:
+        return _shallow(tomllib.loads(text))
+    except RecursionError:
+        raise ValueError(TOO_DEEP) from None
+
+
+def parse_json(text: str | bytes) -> Any:
+    """JSON as a file holds it; nesting too deep to be read is a ValueError like any other damage."""
+    try:
+        return _shallow(json.loads(text))
+    except RecursionError:
+        raise ValueError(TOO_DEEP) from None
+
+
+def _shallow(value: Any) -> Any:
+    """The value itself, unless it is nested more deeply than anything we write: then no message could quote it."""
+    layer, depth = [value], 0
+    while layer:
+        inside = [item.values() if isinstance(item, dict) else item for item in layer if isinstance(item, dict | list)]
+        layer, depth = [item for items in inside for item in items if isinstance(item, dict | list)], depth + 1
+        if depth > DEEPEST:
+            raise ValueError(TOO_DEEP)
+    return value
 
 
 def to_json(value: Any) -> str:

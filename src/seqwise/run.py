@@ -4,6 +4,7 @@
       config.toml         format version and every setting
       vocab/              tokenizer.json, scaling.json or labels.json: what turns data into what the model reads
       model.safetensors   the best weights (initial.safetensors: those of another run that it started from)
+      model.sha256        their checksum; runs of versions before have none
       checkpoints/STEP/   the last two: weights, optimiser, random state, position; manifest.json last
       log.jsonl           one report per line
       card.md             what it is and how to use it
@@ -31,7 +32,7 @@ from torch import Tensor
 
 from . import __version__
 from .checks import check_run, check_writable_name
-from .config import build, read_toml, to_json, to_toml
+from .config import build, parse_json, read_toml, to_json, to_toml
 from .data.vocab import Vocab
 from .errors import CheckpointError, ConfigError, did_you_mean
 from .models import family
@@ -142,12 +143,14 @@ class Run:
 
     @staticmethod
     def create(path: Path, config: RunConfig, vocab: Vocab, *, initial_weights: dict[str, Tensor] | None = None) -> Run:
-        """A new folder with config and vocabulary. The folder appears whole or not at all.
+        """A new folder with config and vocabulary. The folder appears whole or not at all; one that is there and empty
+        (it may be the one we stand in) is filled, config.toml last.
 
         `initial_weights` are what training starts from instead of chance.
         """
         check_free(path)
-        unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+        is_there = path.exists()
+        unfinished = path / f".{os.getpid()}" if is_there else path.with_name(f".{path.name}.{os.getpid()}")
         with _disk(path):
             (unfinished / "vocab").mkdir(parents=True)
             try:
@@ -156,9 +159,11 @@ class Run:
                 (unfinished / "log.jsonl").touch()
                 if initial_weights is not None:
                     write_tensors(unfinished / "initial.safetensors", initial_weights)
-                if path.exists():  # empty: check_free saw to that
-                    path.rmdir()
-                unfinished.rename(path)
+                if is_there:
+                    for part in sorted(unfinished.iterdir(), key=lambda part: part.name == "config.toml"):
+                        part.rename(path / part.name)
+                else:
+                    unfinished.rename(path)
             finally:
                 shutil.rmtree(unfinished, ignore_errors=True)
         return Run(path, config, vocab)
@@ -190,13 +195,49 @@ class Run:
             raise CheckpointError(
                 f"{self.path}: no trained model yet (model.safetensors is missing). Go on with --resume."
             )
+        tensors = _read_tensors(path)
+        self._check_weights(path)
         model = self.build_model()
-        load_weights(model, _read_tensors(path), path)
-        return model.eval() if hasattr(model, "eval") else model
+        load_weights(model, tensors, path)
+        if not isinstance(model, torch.nn.Module):
+            return model
+        for name, weight in model.named_parameters():
+            if not weight.isfinite().all():
+                raise CheckpointError(f"{path}: damaged: {name} holds what is not a number. Train again.")
+        return model.eval()
 
     def save_model(self, model: Any) -> None:
+        """Replace the best weights, and their checksum.
+
+        The checksum of the new ones is added before they take their place, and that of the old ones dropped after it:
+        what a kill leaves in between is known, be it old or new.
+        """
+        path, content = self.path / "model.safetensors", _as_bytes(model.state_dict())
         with _disk(self.path):
-            write_tensors(self.path / "model.safetensors", model.state_dict())
+            known = self._checksums() or ([_sha256(path)] if path.exists() else [])
+            checksum = hashlib.sha256(content).hexdigest()
+            self._write_checksums([checksum, *known])
+            _write_in_place(path, content)
+            self._write_checksums([checksum])
+
+    def _checksums(self) -> list[str]:
+        """Of the weights as training wrote them; none in runs of versions before."""
+        path = self.path / "model.sha256"
+        lines = path.read_text(errors="replace").splitlines() if path.exists() else []
+        return [line.split()[0] for line in lines if line.strip()]
+
+    def _write_checksums(self, checksums: list[str]) -> None:
+        """As `sha256sum --check` reads it."""
+        lines = [f"{checksum}  model.safetensors\n" for checksum in dict.fromkeys(checksums)]
+        _write_in_place(self.path / "model.sha256", "".join(lines).encode())
+
+    def _check_weights(self, path: Path) -> None:
+        known = self._checksums()
+        if known and _sha256(path) not in known:
+            raise CheckpointError(
+                f"{path}: damaged: its content is not what training wrote. Restore it, go on with --resume, or train "
+                f"again; if you changed it yourself, remove {self.path / 'model.sha256'}."
+            )
 
     def save_config(self, config: RunConfig) -> None:
         """Replace the settings: once, when a budget in minutes has become a number of steps."""
@@ -222,17 +263,32 @@ class Run:
             log.write(to_json(line) + "\n")
 
     def log_length(self) -> int:
-        """Bytes; saved with each checkpoint."""
-        return (self.path / "log.jsonl").stat().st_size
+        """Bytes; saved with each checkpoint, so these are on the disk."""
+        with _disk(self.path), (self.path / "log.jsonl").open("ab") as log:
+            os.fsync(log.fileno())
+            return log.tell()
 
-    def cut_log(self, length: int) -> None:
-        with (self.path / "log.jsonl").open("r+b") as log:
-            log.truncate(length)
+    def cut_log(self, length: int) -> bool:
+        """Back to what it was at a checkpoint; whether all of that was there.
+
+        A power cut may have taken its end, or left zeros there: it ends before the first line that cannot be read.
+        """
+        with _disk(self.path), (self.path / "log.jsonl").open("r+b") as log:
+            kept = 0
+            for line in log.read(length).splitlines(keepends=True):
+                if not _is_report(line):
+                    break
+                kept += len(line)
+            log.truncate(kept)
+            return kept == length
 
     def read_log(self) -> Iterator[dict[str, Any]]:
-        with (self.path / "log.jsonl").open(encoding="utf-8") as log:
-            for line in log:
-                yield json.loads(line)
+        path = self.path / "log.jsonl"
+        with path.open("rb") as log:
+            for number, line in enumerate(log, start=1):
+                if not _is_report(line):
+                    raise CheckpointError(f"{path}: damaged: line {number} is no report. Go on with --resume.")
+                yield parse_json(line)
 
     # -- checkpoints ---------------------------------------------------------------------------------------------
 
@@ -281,13 +337,13 @@ class Run:
 
     def _load_checkpoint(self, folder: Path) -> Checkpoint:
         try:
-            manifest = json.loads((folder / "manifest.json").read_text())
+            manifest = parse_json((folder / "manifest.json").read_text())
             if set(manifest) != set(CHECKPOINT_FILES):
                 raise CheckpointError(f"{folder}: damaged: the manifest does not name the files of a checkpoint.")
             for name in CHECKPOINT_FILES:
                 if _sha256(folder / name) != manifest[name]:
                     raise CheckpointError(f"{folder / name}: damaged: its content is not what was written.")
-            progress = json.loads((folder / "progress.json").read_text())
+            progress = parse_json((folder / "progress.json").read_text())
         except (OSError, ValueError, LookupError, TypeError):
             raise CheckpointError(f"{folder}: damaged: the manifest or a file it names cannot be read.") from None
         weights, optimizer = (_read_tensors(folder / f"{name}.safetensors") for name in ("weights", "optimizer"))
@@ -336,16 +392,27 @@ def _renamed(name: str) -> str:
 def load_weights(model: Any, weights: dict[str, Tensor], where: Path) -> None:
     try:
         model.load_state_dict({_renamed(name): tensor for name, tensor in weights.items()})
+    except CheckpointError as error:
+        raise CheckpointError(f"{where}: {error}") from None
     except (RuntimeError, KeyError) as error:
         first = str(error).strip().splitlines()[-1].strip()
         raise CheckpointError(f"{where}: the weights do not fit the settings in config.toml ({first}).") from None
 
 
 def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
-    """A safetensors file, moved into place when it is on the disk. Tied weights stand under both their names."""
+    _write_in_place(path, _as_bytes(tensors))
+
+
+def _as_bytes(tensors: dict[str, Tensor]) -> bytes:
+    """A safetensors file. Tied weights stand under both their names."""
+    return save({name: t.detach().cpu().contiguous().clone() for name, t in tensors.items()})
+
+
+def _write_in_place(path: Path, data: bytes) -> None:
+    """Moved into place when it is on the disk."""
     unfinished = path.with_name(f".{path.name}")
     try:
-        _write_durably(unfinished, save({name: t.detach().cpu().contiguous().clone() for name, t in tensors.items()}))
+        _write_durably(unfinished, data)
         unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)
@@ -363,6 +430,14 @@ def _write_durably(path: Path, data: bytes) -> None:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
+
+
+def _is_report(line: bytes) -> bool:
+    """Whether a line of the log is whole."""
+    try:
+        return line.endswith(b"\n") and isinstance(parse_json(line), dict)
+    except ValueError:
+        return False
 
 
 def _sha256(path: Path) -> str:

@@ -25,6 +25,20 @@ def test_the_best_of_blocks_are_the_best_of_all(V: int, k: int) -> None:
     assert torch.equal(tokens, expected.indices)
 
 
+@pytest.mark.parametrize("V", [5, LARGE_VOCAB, 20 * BLOCK + 7])
+@pytest.mark.parametrize("k", [1, 2, 4])
+@pytest.mark.parametrize("num_values", [1, 2, 3, 50])
+def test_of_equals_the_lower_token_comes_first(V: int, k: int, num_values: int) -> None:
+    generator = torch.Generator().manual_seed(num_values)
+    log_probs = -torch.randint(num_values, (20, V), generator=generator).float()
+    log_probs[3] = float("-inf")
+    values, tokens = top_tokens(log_probs, k)
+    for row, found, kept in zip(log_probs.tolist(), tokens.tolist(), values.tolist(), strict=True):
+        expected = sorted(range(V), key=lambda token: (-row[token], token))[:k]
+        assert found == expected
+        assert kept == [row[token] for token in expected]
+
+
 def test_no_stop_before_the_shortest_length_and_any_from_there_on() -> None:
     config = DecodingConfig(stop=2, min_tokens=3, max_tokens=9)
     for length, is_closed in ((0, True), (1, True), (2, False), (3, False)):

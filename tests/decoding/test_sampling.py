@@ -75,7 +75,8 @@ def test_temperature_raises_probabilities_to_its_inverse(temperature: float) -> 
 
 def test_a_temperature_near_zero_is_greedy_and_does_not_overflow(model: Any) -> None:
     greedy = tokens_of(model, PROMPTS, method="greedy", max_tokens=5)
-    assert tokens_of(model, PROMPTS, temperature=1e-6, max_tokens=5) == greedy
+    for temperature in (1e-6, 1e-300, 5e-324):
+        assert tokens_of(model, PROMPTS, temperature=temperature, max_tokens=5) == greedy
 
 
 @pytest.mark.parametrize("k", [1, 2, 4, 5, 9])
@@ -254,6 +255,14 @@ def test_a_prompt_longer_than_the_context_is_continued_from_its_end(gpt: Any) ->
         ({"temperature": 0.0}, "temperature = 0.0 should be above 0; for no chance at all: --method greedy."),
         ({"temperature": -1.0}, "temperature = -1.0 should be above 0"),
         ({"temperature": float("nan")}, "temperature = nan should be above 0"),
+        ({"temperature": float("inf")}, "temperature = inf should be a finite number"),
+        ({"repetition_penalty": float("inf")}, "repetition_penalty = inf should be a finite number"),
+        ({"repetition_penalty": float("nan")}, "repetition_penalty = nan should be above 0"),
+        ({"length_penalty": float("nan")}, "length_penalty = nan should be at most 10."),
+        ({"length_penalty": float("inf")}, "length_penalty = inf should be at most 10."),
+        ({"length_penalty": 11.0}, "length_penalty = 11.0 should be at most 10."),
+        ({"top_p": float("nan")}, "top_p = nan should lie in"),
+        ({"top_p": float("inf")}, "top_p = inf should lie in"),
         ({"top_k": 0}, "top_k = 0 should be at least 1."),
         ({"top_p": 0.0}, "top_p = 0.0 should lie in (0, 1]."),
         ({"top_p": 1.5}, "top_p = 1.5 should lie in (0, 1]."),

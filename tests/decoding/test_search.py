@@ -113,12 +113,50 @@ def test_the_n_best_are_sorted_and_distinct(model: Any, stop: int | None, penalt
         assert scores == sorted(scores, reverse=True)
 
 
-def test_a_beam_of_one_is_greedy(model: Any) -> None:
-    beam = generate(model, PROMPTS, DecodingConfig(method="beam", beam_width=1, max_tokens=6))
-    for found, greedy in zip(
-        beam, generate(model, PROMPTS, DecodingConfig(method="greedy", max_tokens=6)), strict=True
-    ):
-        same(found, greedy)
+@each_penalty
+@pytest.mark.parametrize("stop", [None, 0, 1, 2])
+def test_a_beam_of_one_is_greedy(model: Any, stop: int | None, penalty: float) -> None:
+    settings = {"max_tokens": 6, "stop": stop, "length_penalty": penalty}
+    beam = generate(model, PROMPTS, DecodingConfig(method="beam", beam_width=1, **settings))
+    greedy = generate(model, PROMPTS, DecodingConfig(method="greedy", **settings))
+    assert [h.tokens for (h,) in beam] == [h.tokens for (h,) in greedy]
+    for found, expected in zip(beam, greedy, strict=True):
+        same(found, expected)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_beam_of_one_is_greedy_where_tokens_tie_and_sentences_end(seed: int, make_chain: MakeChain) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    rows = torch.randint(1, 4, (6, 6), generator=generator).float()
+    chain = make_chain((rows / rows.sum(dim=1, keepdim=True)).tolist())
+    settings = {"max_tokens": 8, "stop": 5, "length_penalty": 1.0}
+    prompts = [[token] for token in range(6)]
+    beam = generate(chain, prompts, DecodingConfig(method="beam", beam_width=1, **settings))
+    greedy = generate(chain, prompts, DecodingConfig(method="greedy", **settings))
+    assert [h.tokens for (h,) in beam] == [h.tokens for (h,) in greedy]
+
+
+def test_an_end_right_behind_the_beam_is_not_of_it(make_chain: MakeChain) -> None:
+    """The two best go on with 0.4 and 0.35, the end has 0.25: a beam of two does not keep it, one of three does."""
+    chain = make_chain([[0.0, 0.4, 0.35, 0.25], *[[0.2, 0.3, 0.3, 0.2]] * 3])
+    settings: dict[str, Any] = {"method": "beam", "max_tokens": 2, "stop": 3}
+    (narrow,) = generate(chain, [[0]], DecodingConfig(beam_width=2, **settings))[0]
+    assert narrow.tokens == [1, 1]
+    (wide,) = generate(chain, [[0]], DecodingConfig(beam_width=3, **settings))[0]
+    assert wide.tokens == [3]
+
+
+def test_what_could_only_tie_with_what_is_found_is_not_searched_for(make_chain: MakeChain) -> None:
+    chain = make_chain([[0.0, 0.5, 0.5], [0.0, 0.0, 1.0], [0.0, 1.0, 0.0]])  # 2 ends; by way of 1 it is as probable
+    (found,) = generate(chain, [[0]], DecodingConfig(method="beam", beam_width=2, max_tokens=9, stop=2))[0]
+    assert found.tokens == [2]
+    assert chain.num_steps == 0
+
+
+def test_of_equal_hypotheses_the_one_with_the_lower_tokens_is_found(make_chain: MakeChain) -> None:
+    chain = make_chain([[0.25] * 4] * 4)
+    config = DecodingConfig(method="beam", beam_width=3, num_results=3, max_tokens=2)
+    assert [h.tokens for h in generate(chain, [[0]], config)[0]] == [[0, 0], [0, 1], [0, 2]]
 
 
 @each_stop

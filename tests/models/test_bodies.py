@@ -391,13 +391,18 @@ def test_selected_and_restarted_rows_of_numbers_go_on_as_they_would_alone(name: 
 @pytest.mark.parametrize("name", ["gpt", "gpt learned"])
 @torch.no_grad()
 def test_a_full_context_of_numbers_forgets_its_oldest_quarter(name: str) -> None:
+    """Only steps can fill the context: a prompt that would is cut before it is read."""
     model = build(name, NUMBERS)
     values, _ = random_series(2, CONTEXT)
-    _, state = model.start(Batch({"values": Values(values)}, {}))
+    _, state = model.start(Batch({"values": Values(values[:, :-1])}, {}))
+    _, state = model.step(values[:, -1], state)
+    assert state.own["length"].tolist() == [CONTEXT, CONTEXT]
     kept = values[:, -kept_of(CONTEXT) :]
     _, expected_state = model.start(Batch({"values": Values(kept)}, {}))
     new = torch.randn(2, COLUMNS)
-    same(model.step(new, state)[0].mean, model.step(new, expected_state)[0].mean)
+    distribution, state = model.step(new, state)
+    same(distribution.mean, model.step(new, expected_state)[0].mean)
+    assert state.own["length"].tolist() == [kept_of(CONTEXT) + 1] * 2
 
 
 @torch.no_grad()

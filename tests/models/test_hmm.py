@@ -24,7 +24,7 @@ from seqwise.data.batch import (
     prompt_batch,
 )
 from seqwise.errors import CheckpointError, ConfigError, DataError
-from seqwise.layers.hidden_chain import plain_expectations
+from seqwise.layers.hidden_chain import best_path, plain_expectations
 from seqwise.models import hmm
 from seqwise.models.contract import Interface, State
 from seqwise.models.hmm import HMM, HMMConfig, Observed
@@ -611,6 +611,28 @@ def test_files_that_do_not_fit_get_a_sentence() -> None:
         empty_numbers_hmm(3).load_state_dict(saved)
 
 
+@pytest.mark.parametrize(
+    ("name", "damage", "sentence"),
+    [
+        ("initial", lambda t: t * 2, r"probabilities that sum to 1 \(found sums from 2 to 2\)"),
+        ("transition", lambda t: t - 0.4, "probabilities that sum to 1"),
+        ("transition", lambda t: t * torch.tensor([-1.0, 1.0, 1.0]), "probabilities that sum to 1"),
+        ("emission", lambda t: t * torch.nan, "probabilities that sum to 1"),
+        ("mean", lambda t: t * torch.nan, "numbers"),
+        ("scale", lambda t: t * 0, "numbers above 0"),
+        ("scale", lambda t: t * torch.inf, "numbers above 0"),
+    ],
+)
+def test_tables_that_hold_no_probabilities_are_named(name: str, damage: Any, sentence: str) -> None:
+    model, empty = text_hmm(3, 5), empty_text_hmm(3, 5)
+    if name in ("mean", "scale"):
+        model, empty = empty_numbers_hmm(3), empty_numbers_hmm(3)
+    before = {name: table.clone() for name, table in empty.state_dict().items()}
+    with pytest.raises(CheckpointError, match=f'"{name}" of the hmm is damaged: it should hold {sentence}'):
+        empty.load_state_dict(model.state_dict() | {name: damage(model.state_dict()[name])})
+    assert all(torch.equal(table, before[name]) for name, table in empty.state_dict().items())
+
+
 def test_a_fresh_state_is_the_initial_belief_and_a_state_is_not_written_into() -> None:
     model = text_hmm(3, 5)
     state = model.fresh_state(2)
@@ -619,3 +641,23 @@ def test_a_fresh_state_is_the_initial_belief_and_a_state_is_not_written_into() -
     model.score(next_token_batch(torch.tensor([[0, 1, 2], [3, 4, 0]])), state)
     model.step(torch.tensor([1, 2]), state)
     torch.testing.assert_close(state.own["belief"], kept.own["belief"])
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_of_equally_good_paths_the_lowest_from_the_end_is_found(seed: int) -> None:
+    """Whole numbers as logs: sums are exact, and many paths tie."""
+    random, Z, T = np.random.default_rng(seed), 3, 5
+    log_initial, log_table = -random.integers(2, size=Z).astype(float), -random.integers(2, size=(T, Z)).astype(float)
+    log_transition = -random.integers(2, size=(Z, Z)).astype(float)
+
+    def log_joint(path: tuple[int, ...]) -> float:
+        moves = sum(log_transition[i, j] for i, j in pairwise(path))
+        return float(log_initial[path[0]] + moves + sum(log_table[t, state] for t, state in enumerate(path)))
+
+    paths = list(product(range(Z), repeat=T))
+    top = max(map(log_joint, paths))
+    ties = [path for path in paths if log_joint(path) == top]
+    assert len(ties) > 1
+    path, found = best_path(np.arange(T), log_table, log_initial, np.ascontiguousarray(log_transition.T))
+    assert found == top
+    assert tuple(path) == min(ties, key=lambda path: path[::-1])

@@ -517,3 +517,14 @@ def test_a_damaged_file_gets_a_sentence() -> None:
         model.load_state_dict({name: tensor for name, tensor in saved.items() if name != "Q"})
     with pytest.raises(CheckpointError, match=r'"H" of the Kalman filter has the shape \(2, 4\).*\(2, 3\)'):
         model.load_state_dict({**saved, "H": torch.zeros(2, 4)})
+    for name in saved:
+        with pytest.raises(CheckpointError, match=f'"{name}" of the Kalman filter is damaged'):
+            model.load_state_dict({**saved, name: saved[name] * torch.nan})
+    with pytest.raises(CheckpointError, match='"R" of the Kalman filter is damaged: variances should be above 0'):
+        model.load_state_dict({**saved, "R": torch.zeros(2)})
+    for name in ("Q", "P0"):
+        lopsided = saved[name].clone()
+        lopsided[0, 1] += 1
+        for wrong in (lopsided, -torch.eye(3)):
+            with pytest.raises(CheckpointError, match=f'"{name}" .* is damaged: it should be a covariance'):
+                model.load_state_dict({**saved, name: wrong})

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from seqwise.data.batch import Batch, Tokens, next_token_batch, prompt_batch
 from seqwise.data.source import open_text
 from seqwise.data.store import build_store
-from seqwise.errors import CheckpointError, ConfigError
+from seqwise.errors import CheckpointError, ConfigError, DataError
 from seqwise.layers.gram_trie import FEW
 from seqwise.models import ngram
 from seqwise.models.contract import Interface
@@ -397,6 +397,16 @@ def test_nothing_to_score_is_scored() -> None:
         ("level1.first", lambda first: first + 1000),
         ("level1.first", lambda first: first.flip(0)),
         ("level3.log_prob", lambda log_prob: log_prob[1:]),
+        ("level2.first", lambda first: first.clamp(max=int(first[-1]) - 1)),
+        ("level1.first", lambda first: first.clamp(min=1)),
+        ("level1.first", lambda first: first[:0]),
+        ("level1.words", lambda words: words.flip(0)),
+        ("level2.words", lambda words: words.double()),
+        ("level2.words", lambda words: words[:, None]),
+        ("level2.log_prob", lambda log_prob: log_prob * torch.nan),
+        ("level2.log_prob", lambda log_prob: log_prob + 100),
+        ("level2.log_backoff", lambda log_backoff: log_backoff * torch.nan),
+        ("level2.log_backoff", lambda log_backoff: log_backoff + torch.inf),
     ],
 )
 def test_a_damaged_trie_is_named_before_it_is_read(name: str, damage: Any) -> None:
@@ -406,6 +416,42 @@ def test_a_damaged_trie_is_named_before_it_is_read(name: str, damage: Any) -> No
     copy = Ngram(NgramConfig(order=3), Interface(vocab_size=6))
     with pytest.raises(CheckpointError, match=r"grams of \d tokens do not fit together"):
         copy.load_state_dict(saved)
+
+
+@pytest.mark.parametrize("discounts", [torch.zeros(0, 3), torch.zeros(3), torch.zeros(3, 2), torch.zeros(4, 3)])
+def test_discounts_that_no_trie_has_are_named(discounts: torch.Tensor) -> None:
+    saved = fit(random_text(100, vocab_size=6, seed=14), 6, order=3).state_dict() | {"discounts": discounts}
+    with pytest.raises(CheckpointError, match="damaged"):
+        Ngram(NgramConfig(order=3), Interface(vocab_size=6)).load_state_dict(saved)
+
+
+def test_a_trie_with_longer_grams_than_the_settings_have_is_named() -> None:
+    saved = fit(random_text(100, vocab_size=6, seed=14), 6, order=3).state_dict()
+    with pytest.raises(CheckpointError, match=r"discounts for 3 lengths of grams, and model\.order is 2"):
+        Ngram(NgramConfig(order=2), Interface(vocab_size=6)).load_state_dict(saved)
+
+
+@pytest.mark.parametrize("token", [6, 10**6, 2**40, -2, -(10**6)])
+def test_a_token_beyond_the_vocabulary_reaches_no_compiled_loop(token: int) -> None:
+    model = fit(random_text(100, vocab_size=6, seed=14), 6, order=3)
+    sentence = rf"token {token} is not in the vocabulary, which goes from 0 to 5"
+    ids = torch.tensor([[1, 2, token, 3]])
+    _, state = model.start(prompt_batch([[1, 2]]))
+    for use in (
+        lambda: model.start(prompt_batch([[1, 2, token]])),
+        lambda: model.step(torch.tensor([token]), state),
+        lambda: model.score(next_token_batch(ids)),
+        lambda: model.score(Batch({"tokens": Tokens(ids)}, {"tokens": Tokens(ids)})),
+        lambda: model.fit(ids[0].numpy()),
+    ):
+        with pytest.raises(DataError, match=sentence):
+            use()
+
+
+def test_a_target_that_is_nothing_is_none() -> None:
+    model = fit(random_text(100, vocab_size=6, seed=14), 6, order=3)
+    with pytest.raises(DataError, match="token -1 is not in the vocabulary"):
+        model.score(next_token_batch(torch.tensor([[1, 2, -1]])))
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ What test_contract.py asks of language models, asked of these; besides, memory i
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,6 +20,8 @@ from seqwise.errors import ConfigError
 from seqwise.inspection import record
 from seqwise.models import MODELS
 from seqwise.models.contract import Interface, Learns, Scores, select_rows
+from seqwise.settings import TrainingConfig
+from seqwise.training.loop import train
 
 VOCAB, SOURCE_VOCAB, BOUNDARY = 7, 5, 0
 SMALL = {"model_dim": 8, "dropout": 0.0}
@@ -319,8 +322,14 @@ def test_guesses_take_the_place_of_the_truth_ever_more_often() -> None:
     model.updates += 20
     assert share() == pytest.approx(1 - 5 / (5 + 2.718281828**4), abs=0.05)
     assert "updates" in model.state_dict()
-    model.loss(batch)
-    assert int(model.updates) == 21
+
+
+@pytest.mark.parametrize("micro_batches", [1, 2, 3])
+def test_scheduled_sampling_counts_updates_however_many_parts_a_batch_has(micro_batches: int) -> None:
+    model, batch = build(("seq2seq", {**SMALL, "scheduled_sampling": 5.0})).train(), pair_batch(SOURCES, TARGETS)
+    batches = SimpleNamespace(batch=lambda step: batch)
+    list(train(model, batches, TrainingConfig(steps=4, micro_batches=micro_batches)))
+    assert int(model.updates) == 4
 
 
 def test_a_source_beyond_learned_positions_is_told_and_sines_go_on() -> None:

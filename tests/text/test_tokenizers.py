@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -224,7 +225,15 @@ def test_a_text_with_half_a_surrogate_pair_has_a_tokenizer_that_can_be_saved(kin
         '{"kind": "char", "characters": ["a", "b"]}',
         '{"kind": "char", "characters": ["\\n", "ab"]}',
         '{"kind": "char", "characters": [10]}',
+        '{"kind": "char", "characters": "\\nabc"}',
+        '{"kind": "char", "characters": ["\\n", "a", "a"]}',
         '{"kind": "word", "words": 5}',
+        '{"kind": "word", "words": [5]}',
+        '{"kind": "word", "words": ["a", "b", "a"]}',
+        '{"kind": "word", "words": ["<unk>"]}',
+        "[" * 100_000,
+        '{"kind": "word", "words": ' + "[" * 500 + "]" * 500 + "}",
+        json.dumps({"kind": "bpe", "backend": "[" * 100_000}),
         '{"kind": "word", "words": ["a"], "colour": "red"}',
         '{"kind": "bpe", "backend": "not a tokenizer"}',
         '{"kind": "bpe", "backend": 5}',
@@ -251,6 +260,27 @@ def test_a_tokenizer_file_that_was_cut_off_is_named(kind: str, tmp_path: Path) -
         path.write_text(json.dumps({"kind": "bpe", "backend": whole["backend"][:-10]}))
         with pytest.raises(CheckpointError, match="damaged"):
             load_tokenizer(path)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda vocab: vocab.update({max(vocab, key=vocab.get): 100_000}),  # a gap
+        lambda vocab: vocab.update({"a": vocab["b"]}),  # two tokens of one id
+        lambda vocab: vocab.pop("Ċ"),  # no newline
+        lambda vocab: vocab.update({"Ã": len(vocab)}),  # a byte without an id of its own
+    ],
+)
+def test_byte_pairs_with_ids_that_no_model_has_rows_for_are_named(damage: Any, tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer.json"
+    save_tokenizer(trained("bpe"), path)
+    whole = json.loads(path.read_text())
+    backend = json.loads(whole["backend"])
+    backend["model"]["merges"] = []
+    damage(backend["model"]["vocab"])
+    path.write_text(json.dumps({"kind": "bpe", "backend": json.dumps(backend)}))
+    with pytest.raises(CheckpointError, match="damaged: not a tokenizer that seqwise wrote"):
+        load_tokenizer(path)
 
 
 def test_a_missing_tokenizer_is_named(tmp_path: Path) -> None:

@@ -43,10 +43,14 @@ def test_it_goes_on_from_a_checkpoint() -> None:
     for value in (1.0, 2.0):
         filled(model, value)
         average.add()
-    again = WeightAverage(model, over=3, saved={**average.tensors(), "optimizer.0.0.step": torch.zeros(())})
+    saved = {name: tensor.clone() for name, tensor in average.tensors().items()}
+    again = WeightAverage(model, over=3)
+    again.load({**saved, "optimizer.0.0.step": torch.zeros(())})
     filled(model, 6.0)
     for one in (average, again):
         one.add()
     assert again.number == average.number == 3
     assert torch.equal(again.mean["bias"], average.mean["bias"])
     assert float(again.mean["bias"][0]) == 3.0
+    average.load({"optimizer.0.0.step": torch.zeros(())})  # of a checkpoint before the first validation
+    assert average.tensors() == {}

@@ -21,7 +21,7 @@ from seqwise.settings import TrainingConfig
 from seqwise.tasks.task import Facts
 from seqwise.training.report import CLOCK_FIELDS, Report
 from seqwise.training.session import Session, prepare, resume
-from seqwise.training.sizing import suggest
+from seqwise.training.sizing import fitting_heads, suggest
 
 TEXT = "the cat sat on the mat.\nthe dog sat on the log.\na cat and a dog sat.\n" * 20
 TINY: dict[str, list[str]] = {
@@ -543,3 +543,38 @@ def test_the_smallest_text_that_is_allowed_trains(tmp_path: Path, name: str) -> 
     _, reports = train_tiny(small, name, tmp_path / "run", steps=2)
     assert reports[-1].step == reports[-1].steps
     assert Run.open(tmp_path / "run").load_model() is not None
+
+
+@pytest.mark.parametrize(("width", "heads"), [(40, 4), (36, 3), (34, 1), (30, 3), (64, 4), (9, 3)])
+def test_the_heads_that_are_suggested_divide_the_width_that_was_asked_for(width: int, heads: int) -> None:
+    found = fitting_heads({"model_dim": 128, "num_heads": 4}, {"model_dim": width})
+    assert found["num_heads"] == heads
+    assert fitting_heads({"num_heads": 4}, {"model_dim": width, "num_heads": 7})["num_heads"] == 4  # theirs is used
+    assert fitting_heads({"model_dim": 64}, {"model_dim": width}) == {"model_dim": 64}
+
+
+def test_a_width_that_is_given_alone_can_be_trained(text: Path, tmp_path: Path) -> None:
+    given = [*SMALL, "model.model_dim=10", "model.num_layers=1", "model.context=16"]
+    run = prepare(text, model="gpt", out=tmp_path / "run", steps=1, overrides=given).run
+    assert (run.config.model.model_dim, run.config.model.num_heads) == (10, 1)
+
+
+@pytest.mark.parametrize(("own", "mean", "kept"), [(1.0, 2.0, "own"), (2.0, 1.0, "mean"), (1.0, 1.0, "own")])
+def test_the_mean_of_the_weights_is_kept_only_where_it_validates_better(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: float, mean: float, kept: str
+) -> None:
+    seen: list[dict[str, torch.Tensor]] = []
+    results = iter([9.0, 9.0, own, mean])
+
+    def validate(_: Session, model: Any) -> float:
+        seen.append({name: tensor.clone() for name, tensor in model.state_dict().items()})
+        return next(results)
+
+    monkeypatch.setattr(Session, "_validate", validate)
+    _, reports = train_tiny(text, "lstm", tmp_path / "run", "training.average_over=3", "training.evaluate_every=4")
+    assert [report.valid for report in reports if report.valid is not None] == [9.0, min(own, mean)]
+    *_, of_own, of_mean = seen
+    assert not all(torch.equal(of_own[name], of_mean[name]) for name in of_own)
+    saved = load_file(tmp_path / "run" / "model.safetensors")
+    expected = of_own if kept == "own" else of_mean
+    assert all(torch.equal(saved[name], tensor) for name, tensor in expected.items())

@@ -5,16 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
+from seqwise.data.batches import Streams
+from seqwise.data.store import TokenStore
 from seqwise.models import MODELS
 from seqwise.models.contract import Interface
 from seqwise.run import Run
+from seqwise.settings import TrainingConfig
 from seqwise.training import planning, timing
 from seqwise.training import session as session_module
+from seqwise.training.loop import train
 from seqwise.training.session import prepare
-from seqwise.training.timing import StepTime, can_compile, choose_compile
+from seqwise.training.timing import StepTime, can_compile, choose_compile, seconds_per_step
 
 TINY = ["model.model_dim=8", "model.num_heads=2", "model.num_layers=1", "model.context=16", "training.threads=1"]
 
@@ -29,6 +34,36 @@ def choose(monkeypatch: pytest.MonkeyPatch, compiled: StepTime | Exception, seco
     said: list[str] = []
     chosen = choose_compile(torch.nn.Linear(1, 1), None, None, 0.1, seconds, said.append)  # type: ignore[arg-type]
     return *chosen, said[0]
+
+
+@pytest.mark.parametrize("micro_batches", [1, 3])
+def test_a_timed_step_is_a_training_step(micro_batches: int) -> None:
+    """The same batches, parts and clipped gradients; nothing of it stays in the model, or in the state of chance."""
+    row = MODELS["lstm"]
+    settings = {"micro_batches": micro_batches, "clip_norm": 0.0, "clip_value": 1e-3, "batch_size": 4, "context": 8}
+    config = TrainingConfig(steps=4, report_every=1, **settings)  # type: ignore[arg-type]
+    batches = Streams(TokenStore(np.arange(400) % 5, 399), context=8, batch_size=4, seed=1)
+    model = row.build(row.config(model_dim=8, dropout=0.3), Interface(vocab_size=5))
+    seen: list[list[tuple[int, float]]] = []
+
+    def watched(model: Any) -> Any:
+        losses: list[tuple[int, float]] = []
+        seen.append(losses)
+
+        def objective(batch: Any, state: Any) -> Any:
+            loss = model.loss(batch, state)
+            losses.append((len(batch), float(loss.terms["next_token"].total.detach())))
+            return loss
+
+        return objective
+
+    torch.manual_seed(3)
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    seconds_per_step(model, batches, config, longest=0.0, make_objective=watched)
+    assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
+    list(train(model, batches, config, objective=watched(model)))
+    assert len(seen[0]) == 4 * micro_batches
+    assert seen[0] == seen[1]
 
 
 def test_a_step_that_gets_faster_is_compiled_where_the_run_is_long_enough(monkeypatch: pytest.MonkeyPatch) -> None:

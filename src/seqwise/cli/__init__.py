@@ -14,6 +14,7 @@ import typer
 from ..checks import check_comparison, check_run
 from ..config import to_json
 from ..errors import ConfigError, SeqwiseError
+from .terminal import write
 
 app = typer.Typer(
     name="seqwise",
@@ -44,20 +45,18 @@ def main() -> None:
     try:
         app()
     except SeqwiseError as error:
-        sys.stderr.write(f"error: {error}\n")
+        write(sys.stderr, f"error: {error}\n")
         sys.exit(2)
 
 
 def say(text: str = "") -> None:
     """A line of result, to standard output."""
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
+    write(sys.stdout, text + "\n")
 
 
 def note(text: str) -> None:
     """A line about the work, to standard error, so that results can be piped."""
-    sys.stderr.write(text + "\n")
-    sys.stderr.flush()
+    write(sys.stderr, text + "\n")
 
 
 def show_version(wanted: bool) -> None:

@@ -22,6 +22,7 @@ from ..errors import ConfigError
 from . import note, say
 from .progress import LINE_SECONDS
 from .tables import columns
+from .terminal import shown_on
 from .training import ctrl_c
 
 DEFAULT_DATA = "python-reference"
@@ -93,7 +94,7 @@ class _Bars:
         self.bar, self.stage, self.trials = bar, None, dict[str, Any]()
 
     def tell(self, sentence: str) -> None:
-        self.bar.console.print(sentence, markup=False, highlight=False)
+        self.bar.console.print(shown_on(self.bar.console.file, sentence), markup=False, highlight=False)
 
     def begin(self, what: str, trials: Sequence[str]) -> None:
         if self.stage is not None:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar
 
 from ..training.report import Report
+from .terminal import shown_on, write
 
 Item = TypeVar("Item")
 LINE_SECONDS = 5.0  # between plain lines
@@ -82,7 +83,7 @@ class _Bar:
         self._update(what, done, total, "")
 
     def tell(self, sentence: str) -> None:
-        self.bar.console.print(sentence, markup=False, highlight=False)
+        self.bar.console.print(shown_on(self.bar.console.file, sentence), markup=False, highlight=False)
 
 
 class _Lines:
@@ -108,8 +109,7 @@ class _Lines:
             self.tell(f"{what}: {done:,} of {total:,}")
 
     def tell(self, sentence: str) -> None:
-        sys.stderr.write(sentence + "\n")
-        sys.stderr.flush()
+        write(sys.stderr, sentence + "\n")
 
 
 @contextmanager

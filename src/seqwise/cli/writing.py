@@ -6,11 +6,12 @@ import sys
 
 from ..api import TrainedRun
 from ..decoding import DecodingConfig, stream
+from .terminal import write
 
 
 def stream_text(trained: TrainedRun, prompt: str, config: DecodingConfig) -> None:
     """Write the prompt, then each character as soon as it is certain: later tokens may complete its bytes."""
-    sys.stdout.write(prompt)
+    write(sys.stdout, prompt)
     tokens: list[int] = []
     shown = ""
     for token in stream(trained.model, trained.prompt_ids(prompt), config):
@@ -18,9 +19,7 @@ def stream_text(trained: TrainedRun, prompt: str, config: DecodingConfig) -> Non
         text = trained.tokenizer.decode(tokens)
         if text.endswith("\ufffd") or not text.startswith(shown):
             continue
-        sys.stdout.write(text[len(shown) :])
-        sys.stdout.flush()
+        write(sys.stdout, text[len(shown) :])
         shown = text
     final = trained.tokenizer.decode(tokens)
-    sys.stdout.write((final[len(shown) :] if final.startswith(shown) else "") + "\n")
-    sys.stdout.flush()
+    write(sys.stdout, (final[len(shown) :] if final.startswith(shown) else "") + "\n")

@@ -3,7 +3,6 @@ anew."""
 
 from __future__ import annotations
 
-import json
 import math
 import shutil
 import time
@@ -11,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from ..config import parse_json
 from ..data.pipes import owned
 from ..errors import CheckpointError, ConfigError, DataError, did_you_mean
 from ..evaluation.segments import Metric, Segments
@@ -360,6 +360,6 @@ def _last_line(path: Path) -> dict[str, Any] | None:
         with path.open("rb") as file:
             file.seek(max(0, path.stat().st_size - 8192))
             lines = file.read().split(b"\n")[:-1]
-            return json.loads(lines[-1]) if lines else None
+            return parse_json(lines[-1]) if lines else None
     except (OSError, ValueError):
         return None

@@ -16,14 +16,25 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from ..checks import check_comparison, check_writable_name
+from ..config import parse_json
 from ..errors import CheckpointError, ConfigError
 from .plan import UNTIMED, Settings, Timing, Trial
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")  # of a trial or a tokenizer: one file in one folder
+
+
+def _plain(name: str) -> str:
+    if not NAME.fullmatch(name):
+        raise ValueError(f"{name!a} is no name of a trial or a tokenizer")
+    return name
 
 
 class Folder:
@@ -43,11 +54,11 @@ class Folder:
     @property
     def settings(self) -> Settings:
         check_comparison(self.path)
-        try:
-            return Settings.from_dict(self.read("settings.json"))
-        except (TypeError, KeyError):
-            path = self.path / "settings.json"
-            raise CheckpointError(f"{path} is not what seqwise wrote. Begin the comparison anew.") from None
+        with self._as_written("settings.json"):
+            found = Settings.from_dict(self.read("settings.json"))
+            for tokenizer in found.tokenizers:
+                self.vocab(tokenizer)
+            return found
 
     @property
     def clock(self) -> float:
@@ -63,7 +74,13 @@ class Folder:
 
     @property
     def trials(self) -> list[Trial]:
-        return [Trial(**one) for one in (self.read_if_there("plan.json") or {"trials": []})["trials"]]
+        with self._as_written("plan.json"):
+            plan = self.read_if_there("plan.json")
+            found = [] if plan is None else [Trial(**one) for one in plan["trials"]]
+            for trial in found:
+                self.run(trial.name)
+                self.vocab(trial.tokenizer)
+            return found
 
     def trial(self, name: str) -> Trial:
         return next(trial for trial in self.trials if trial.name == name)
@@ -79,28 +96,40 @@ class Folder:
         return UNTIMED if found is None else Timing(**found)
 
     def run(self, trial: str) -> Path:
-        return self.path / "runs" / trial
+        return self.path / "runs" / _plain(trial)
 
     def vocab(self, tokenizer: str) -> Path:
-        return self.path / "vocab" / tokenizer
+        return self.path / "vocab" / _plain(tokenizer)
 
     def found(self, trial: str, what: str) -> dict[str, Any] | None:
         """What a job wrote: `timed`, `trained`, `scored` or `failed`."""
-        return self.read_if_there(f"found/{trial}.{what}.json")
+        return self.read_if_there(f"found/{_plain(trial)}.{what}.json")
 
     def save_found(self, trial: str, what: str, found: dict[str, Any]) -> None:
-        self.write(f"found/{trial}.{what}.json", found)
+        self.write(f"found/{_plain(trial)}.{what}.json", found)
 
     def forget(self, trial: str, what: str) -> None:
-        (self.path / f"found/{trial}.{what}.json").unlink(missing_ok=True)
+        (self.path / f"found/{_plain(trial)}.{what}.json").unlink(missing_ok=True)
 
     def read(self, name: str) -> dict[str, Any]:
-        found: dict[str, Any]
         try:
-            found = json.loads((self.path / name).read_text(encoding="utf-8"))
-            return found
+            found = parse_json((self.path / name).read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise CheckpointError(f"{self.path / name} cannot be read: {error}. Begin the comparison anew.") from None
+        if not isinstance(found, dict):
+            raise CheckpointError(f"{self.path / name} is not what seqwise wrote. Begin the comparison anew.")
+        return found
+
+    @contextmanager
+    def _as_written(self, name: str) -> Iterator[None]:
+        """What does not hold what it should, or names that would lead out of the folder, were not written by us."""
+        try:
+            yield
+        except (TypeError, KeyError, ValueError) as error:
+            why = f": {error}" if type(error) is ValueError else ""
+            raise CheckpointError(
+                f"{self.path / name} is not what seqwise wrote{why}. Begin the comparison anew."
+            ) from None
 
     def read_if_there(self, name: str) -> dict[str, Any] | None:
         return self.read(name) if (self.path / name).exists() else None

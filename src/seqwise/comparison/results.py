@@ -6,12 +6,12 @@ whether lower or higher is better.
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from ..config import parse_json
 from ..errors import DataError
 from ..evaluation.segments import Metric as Metric
 
@@ -191,7 +191,7 @@ class Comparison:
     @classmethod
     def read(cls, path: Path) -> Comparison:
         try:
-            return cls.from_dict(json.loads(path.read_text(encoding="utf-8")))
+            return cls.from_dict(parse_json(path.read_text(encoding="utf-8")))
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise DataError(f"{path} holds no comparison ({error}). Run: seqwise compare DATA.") from None
 

@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from ..config import parse_json
 from ..errors import DataError
 from ..text import Tokenizer, whole_blocks
 from .batch import Batch, next_token_batch
@@ -215,7 +216,7 @@ def _write_files(
 
 def _open(folder: Path, usual_lengths: np.ndarray) -> TokenStore:
     try:
-        about = json.loads((folder / "store.json").read_text())
+        about = parse_json((folder / "store.json").read_text())
         num_chars = about["num_chars"]
         files = {"ids": (np.dtype(about["dtype"]), about["num_tokens"] + 1)}
         files |= {name: (np.dtype(dtype), about["sides"][name]) for name, dtype in SIDES.items()}

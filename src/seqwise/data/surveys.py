@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..config import parse_json
 from .folders import cache_folder
 
 LARGE = 2_000_000  # bytes; less is read faster than it is worth
@@ -34,7 +35,7 @@ def remembered(question: str, files: Sequence[Path], read: Callable[[], dict[str
     key = hashlib.sha256(json.dumps([question, state]).encode()).hexdigest()
     place = cache_folder() / "surveys" / f"{key}.json"
     with contextlib.suppress(OSError, ValueError):
-        known: dict[str, Any] = json.loads(place.read_text())
+        known: dict[str, Any] = parse_json(place.read_text())
         return known
     answer = read()
     with contextlib.suppress(OSError):  # to remember is a convenience

@@ -12,6 +12,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..config import parse_json
 from ..errors import CheckpointError
 from ..text import Tokenizer, load_tokenizer, save_tokenizer
 from .numbers import Scaling
@@ -54,7 +55,7 @@ class Vocab:
             return Vocab(target, load_tokenizer(other) if other.exists() else target)
         path = folder / ("scaling.json" if task == "numbers" else "labels.json")
         try:
-            saved = json.loads(path.read_text(encoding="utf-8"))
+            saved = parse_json(path.read_text(encoding="utf-8"))
             if task == "numbers":
                 return Vocab(scaling=Scaling.from_dict(saved))
             return Vocab(

@@ -7,7 +7,10 @@ compete by
 
 A prompt is done when no running hypothesis can still beat the worst of its n best. Log-probabilities only fall, norms
 only rise: the best that one with log-probability l can reach is l / norm(longest)                      (2)
-(to divide by the norm of the present length instead, as is often done, stops too early).
+(to divide by the norm of the present length instead, as is often done, stops too early). A beam of one is greedy
+search: where its hypothesis ends, none is left to compete.
+
+Of equally good candidates those of the hypothesis that stood before come first, then the lower token.
 
 Models compute in torch; what is left of a step are a few numbers a prompt, which numpy adds up in less time.
 
@@ -107,6 +110,8 @@ class _Beams:
             self.watch(Candidates(rows, chosen, best, ends, _among(goes_on, first, is_kept)))
         kept = np.where(is_kept, np.take_along_axis(best, first, axis=1), -np.inf)  # (N, W)
         is_done = (self.worst >= kept[:, 0] / self.norms) | ~is_kept[:, 0]  # (2), or nothing left
+        if W == 1:
+            is_done |= ends.any(axis=1)
         is_out = ~is_done & (self.tokens.shape[1] + 1 >= self.limits)  # what is still running competes as it is
         if is_out.any():
             running = _among(goes_on, first, is_kept) & is_out[:, None]

@@ -25,14 +25,24 @@ def adjusted(log_probs: Tensor, tokens: Tensor, config: DecodingConfig) -> Tenso
 
 
 def top_tokens(log_probs: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The k highest of each row and their tokens, (R, k) each, highest first.
+    """The k highest of each row and their tokens, (R, k) each, highest first; of equals the lower token."""
+    values, tokens = _some_top_tokens(log_probs, k)
+    if bool(((log_probs >= values[:, -1:]).sum(dim=1) > k).any()):  # more are equal to the last than there is room for
+        values, tokens = (found[:, :k] for found in log_probs.sort(dim=1, descending=True, stable=True))
+        return values, tokens
+    tokens, order = tokens.sort(dim=1)
+    values, by_value = values.gather(1, order).sort(dim=1, descending=True, stable=True)
+    return values, tokens.gather(1, by_value)
 
-    The k highest stand in the k blocks with the highest maxima, so the rest is not looked at.
-    """
+
+def _some_top_tokens(log_probs: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The same, but of equals any. The k highest stand in the k blocks with the highest maxima, so the rest is not
+    looked at."""
     R, V = log_probs.shape
     num_blocks = V // BLOCK
     if V < LARGE_VOCAB or num_blocks <= k:
-        return log_probs.topk(k, dim=1)
+        found = log_probs.topk(k, dim=1)
+        return found.values, found.indices
     whole = log_probs[:, : num_blocks * BLOCK].unflatten(1, (num_blocks, BLOCK))  # (R, blocks, BLOCK)
     blocks = whole.amax(dim=2).topk(k, dim=1).indices  # (R, k)
     candidates = whole.gather(1, blocks.unsqueeze(2).expand(-1, -1, BLOCK)).flatten(1)  # (R, k * BLOCK)

@@ -74,7 +74,8 @@ def choose_steps(
 
 def draw(log_probs: Tensor, uniform: Tensor, config: DecodingConfig) -> Tensor:
     """One token per row: where a uniform number falls in the running sum of probabilities. (R, V), (R,) -> (R,)"""
-    logits = log_probs.double() / config.temperature
+    logits = log_probs.double()
+    logits = (logits - logits.amax(dim=1, keepdim=True)) / config.temperature  # the highest is 0 however small that is
     if config.top_k is not None and config.top_k < logits.shape[1]:
         kept = logits.topk(config.top_k, dim=1)  # exactly k, also where tokens tie
         logits = torch.full_like(logits, float("-inf")).scatter(1, kept.indices, kept.values)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
 from ..errors import ConfigError
 
 LengthForm = Literal["power", "gnmt"]
+MOST_LENGTH_PENALTY = 10.0  # a million tokens to this power are still a number
 
 
 @dataclass(frozen=True)
@@ -51,12 +53,17 @@ class DecodingConfig:
             raise ConfigError(
                 f"temperature = {self.temperature} should be above 0; for no chance at all: --method greedy."
             )
+        for name in ("temperature", "repetition_penalty"):
+            if math.isinf(getattr(self, name)):
+                raise ConfigError(f"{name} = {getattr(self, name)} should be a finite number.")
         if self.top_k is not None and self.top_k < 1:
             raise ConfigError(f"top_k = {self.top_k} should be at least 1.")
         if self.top_p is not None and not 0 < self.top_p <= 1:
             raise ConfigError(f"top_p = {self.top_p} should lie in (0, 1].")
         if self.length_penalty < 0:
             raise ConfigError(f"length_penalty = {self.length_penalty} should not be negative.")
+        if not self.length_penalty <= MOST_LENGTH_PENALTY:
+            raise ConfigError(f"length_penalty = {self.length_penalty} should be at most {MOST_LENGTH_PENALTY:g}.")
         if not self.repetition_penalty > 0:
             raise ConfigError(f"repetition_penalty = {self.repetition_penalty} should be above 0; 1 changes nothing.")
         if self.method == "beam" and self.num_results > self.beam_width:

@@ -258,7 +258,8 @@ def weighted_squares(values, is_observed, visits, mean, spread):
 
 @njit(cache=True)
 def best_path(rows, log_table, log_initial, log_incoming):
-    """(6), and the path found by going back from its end. Of equally good states the first is taken."""
+    """(6), and the path found by going back from its end. Of equally good states the lowest is taken, at the end and
+    at each step back."""
     T, Z = len(rows), len(log_initial)
     came_from = np.zeros((T, Z), dtype=np.int32)
     best, previous = log_initial + log_table[rows[0]], np.empty(Z)

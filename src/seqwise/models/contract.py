@@ -17,10 +17,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from ..data.batch import Batch, Tokens, Values, pad_rows
+from ..errors import DataError
 
 
 @dataclass(frozen=True)
@@ -139,6 +141,13 @@ class Learns(Protocol):
 
 
 @runtime_checkable
+class CountsUpdates(Protocol):
+    """A model whose objective changes as it learns: told of each update, however many parts its batch had."""
+
+    def count_update(self) -> None: ...
+
+
+@runtime_checkable
 class Continues(Protocol):
     """Every model that can go on from a prompt: what comes next?"""
 
@@ -146,6 +155,14 @@ class Continues(Protocol):
 
     def start(self, prompt: Batch) -> tuple[Tensor, State]: ...
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]: ...
+
+
+def check_tokens(ids: np.ndarray | Tensor, vocab_size: int, *, least: int = 0) -> None:
+    """Refuse ids that no table has a row for: compiled loops trust what they are given."""
+    if math.prod(ids.shape) == 0 or (ids.min() >= least and ids.max() < vocab_size):
+        return
+    unknown = int(ids.min() if ids.min() < least else ids.max())
+    raise DataError(f"token {unknown} is not in the vocabulary, which goes from 0 to {vocab_size - 1}.")
 
 
 def device_of(model: object) -> torch.device:

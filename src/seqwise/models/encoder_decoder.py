@@ -105,7 +105,6 @@ class PairModel(nn.Module):
         read = self.body.read(batch.inputs["source"])
         if self.training and self.config.scheduled_sampling:
             inputs = self._with_guesses(inputs, read)
-            self.updates += 1
         hidden, _ = self.body.decode(inputs, read)
         wanted = targets.ids
         if targets.is_token is not None:  # padding is left out before the product with the vocabulary
@@ -113,6 +112,10 @@ class PairModel(nn.Module):
         smoothing = self.config.label_smoothing if self.training else 0.0
         total = self.head.loss(hidden.flatten(0, -2), wanted.flatten(), smoothing)
         return Loss({"next_token": Term(total, targets.count())})
+
+    def count_update(self) -> None:
+        """i of scheduled sampling."""
+        self.updates += 1
 
     @torch.no_grad()
     def _with_guesses(self, inputs: Tokens, read: State) -> Tokens:

@@ -51,11 +51,12 @@ from ..layers.hidden_chain import (
     weighted_squares,
 )
 from ..layers.notes import is_recorded, note
-from .contract import Interface, Prediction, State
+from .contract import Interface, Prediction, State, check_tokens
 
 Observed = np.ndarray | tuple[np.ndarray, np.ndarray | None]
 """One sequence: ids (T,); or values (T, C) and is_observed (T, C), which is None where nothing is missing."""
 
+SUM_SLACK = 1e-6  # by which probabilities in a file may miss a sum of one
 KEPT = 1 << 17  # numbers kept of the forward pass, as a cache can hold; reading a longer sequence twice is no slower
 
 
@@ -200,7 +201,10 @@ class HMM:
         return self._expect(each_step, data.offsets, table[rows])[3]
 
     def viterbi(self, sequence: Observed) -> tuple[np.ndarray, float]:
-        """(6): the most probable path of hidden states (T,), and log p(path, sequence) in nats."""
+        """(6): the most probable path of hidden states (T,), and log p(path, sequence) in nats.
+
+        Of equally probable paths the one that ends in the lowest state, and before it came from the lowest, and so on.
+        """
         rows, table = self._likelihoods(self._join([sequence]))
         with np.errstate(divide="ignore"):
             log_table = table if self.reads_numbers else np.log(table)
@@ -359,8 +363,20 @@ class HMM:
             found, expected = tuple(saved[name].shape), getattr(self, name).shape
             if found != expected:
                 raise CheckpointError(f'"{name}" of the hmm has the shape {found}; its settings ask for {expected}.')
-        for name in self._tables:
-            setattr(self, name, saved[name].double().cpu().numpy().copy())
+        tables = {name: saved[name].double().cpu().numpy().copy() for name in self._tables}
+        for name, table in tables.items():
+            if name == "mean":
+                is_sound, expected = np.isfinite(table).all(), "numbers"
+            elif name == "scale":
+                is_sound, expected = np.isfinite(table).all() and (table > 0).all(), "numbers above 0"
+            else:
+                sums = table.sum(axis=-1)
+                is_sound = (table >= 0).all() and (np.abs(sums - 1) < SUM_SLACK).all()
+                expected = f"probabilities that sum to 1 (found sums from {sums.min():.6g} to {sums.max():.6g})"
+            if not is_sound:
+                raise CheckpointError(f'"{name}" of the hmm is damaged: it should hold {expected}.')
+        for name, table in tables.items():
+            setattr(self, name, table)
 
 
 @dataclass(frozen=True)
@@ -382,8 +398,7 @@ def _length(sequence: Observed) -> int:
 
 def _join_tokens(sequences: Sequence[Observed], vocab_size: int) -> _Joined:
     ids = np.concatenate([np.asarray(sequence, dtype=np.int64) for sequence in sequences])
-    for unknown in ids[(ids < 0) | (ids >= vocab_size)][:1]:
-        raise DataError(f"token {unknown} is not in the vocabulary, which goes from 0 to {vocab_size - 1}.")
+    check_tokens(ids, vocab_size)
     return _Joined(_offsets(sequences), ids, _NOTHING, _NOTHING)
 
 

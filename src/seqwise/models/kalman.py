@@ -60,6 +60,7 @@ Series = tuple[np.ndarray, np.ndarray | None]
 GROWTH = 0.3  # no eigenvalue of A grows by more than exp(0.3), a third, over the longest series
 LARGEST = 1e150  # numbers beyond this could not be squared
 PARAMETERS = ("A", "Q", "H", "d", "R", "m0", "P0")
+EXPECTED = {"R": "variances should be above 0"} | dict.fromkeys(("Q", "P0"), "it should be a covariance")
 
 
 @dataclass(frozen=True)
@@ -425,8 +426,17 @@ class Kalman:
                 raise CheckpointError(
                     f'"{name}" of the Kalman filter has the shape {found}; its settings ask for {expected}.'
                 )
-        for name in PARAMETERS:
-            setattr(self, name, saved[name].double().cpu().numpy().copy())
+        arrays = {name: saved[name].double().cpu().numpy().copy() for name in PARAMETERS}
+        for name, array in arrays.items():
+            is_sound = np.isfinite(array).all()
+            if name == "R":
+                is_sound = is_sound and (array > 0).all()
+            if name in ("Q", "P0"):
+                is_sound = is_sound and _is_covariance(array)
+            if not is_sound:
+                raise CheckpointError(f'"{name}" of the Kalman filter is damaged: {EXPECTED.get(name, "not numbers")}.')
+        for name, array in arrays.items():
+            setattr(self, name, array)
 
 
 # -- learning, in parts ------------------------------------------------------------------------------------------
@@ -500,6 +510,12 @@ class _Moments:
         found, directions = np.linalg.eigh((spread + spread.T) / 2)
         kept = np.maximum(found, floor)
         return -float((np.log(kept) + found / kept).sum()), _composed(directions, kept)
+
+
+def _is_covariance(matrix: np.ndarray) -> bool:
+    """Whether it is symmetric and has no negative eigenvalue, but for rounding."""
+    slack = 1e-9 * float(np.abs(matrix).max())
+    return bool(np.abs(matrix - matrix.T).max() <= slack and np.linalg.eigvalsh(matrix).min() >= -slack)
 
 
 def _above(matrix: np.ndarray, floor: float) -> np.ndarray:

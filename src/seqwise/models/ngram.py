@@ -65,10 +65,11 @@ from ..data.batch import Batch, Tokens
 from ..errors import CheckpointError, ConfigError, DataError
 from ..layers.gram_trie import EMPTY, FEW, NOTHING, count_grams, distributions, fill_index, read_grams, sort_by_key
 from ..layers.notes import is_recorded, note
-from .contract import Interface, State
+from .contract import Interface, State, check_tokens
 
 USED = "tokens used"  # of the context of a token, by the longest gram that was found
 KATZ_LIMIT = 5  # higher counts are reliable and not discounted
+SUM_SLACK = 1e-6  # by which the log of a probability in a file may be above zero
 TINY = 1e-15  # a sum that is rounded to zero or below
 PART = 1 << 14  # tokens to score that are worth a thread
 
@@ -120,6 +121,16 @@ class Level:
     log_prob: np.ndarray  # (N_k,) of the last token after the others, the first case of (1)
     log_backoff: np.ndarray  # (N_k,) of the gram as a context
 
+    def is_sound(self, num_next: int, vocab_size: int) -> bool:
+        """Whether every place it names exists and every number is one. `num_next` is the size of the next level."""
+        sizes = {array.shape for array in (self.words, self.first[1:], self.log_prob, self.log_backoff)}
+        if sizes != {(len(self.words),)} or any(array.dtype.kind != "i" for array in (self.words, self.first)):
+            return False
+        are_all_there = self.first[0] == 0 and self.first[-1] == num_next and (np.diff(self.first) >= 0).all()
+        is_known = (self.words >= 0).all() and (self.words < vocab_size).all()
+        is_number = (self.log_prob <= SUM_SLACK).all() and (self.log_backoff < np.inf).all()  # false of what is none
+        return bool(are_all_there and is_known and is_number)
+
 
 class Ngram:
     """Counts from `fit`, probabilities by (1). Its state is the last n-1 tokens."""
@@ -147,6 +158,7 @@ class Ngram:
 
     def fit(self, ids: np.ndarray) -> None:
         """Count a text: ids (N+1,) with the boundary first. Everything but that first token is predicted."""
+        check_tokens(ids, self.vocab_size)
         if len(ids) < 2:
             raise DataError("an n-gram model needs at least one token to count.")
         if self.config.order == 0:
@@ -295,7 +307,7 @@ class Ngram:
         if torch.equal(ids[:, 1:], targets[:, :-1]):  # what is predicted is read next, and looked up once
             log_probs, depths = self._score(torch.cat([before, ids[:, :1]], dim=1), targets)
         else:  # each target with a context of its own
-            windows = torch.cat([before, ids], dim=1).unfold(1, self.config.order, 1)  # (B, T, n)
+            windows = torch.cat([before, ids], dim=1).unfold(1, self._memory + 1, 1)  # (B, T, n)
             found = self._score(windows.flatten(0, 1), targets.reshape(-1, 1))
             log_probs, depths = (each.reshape(targets.shape) for each in found)
         note(self, USED, torch.from_numpy(depths).unsqueeze(-1))
@@ -308,7 +320,7 @@ class Ngram:
         if num_parts == 1:
             return self._read(given, targets)[:2]
         parts = targets.tensor_split(num_parts, dim=1)
-        befores = [given, *(part[:, -self.config.order :] for part in parts[:-1])]
+        befores = [given, *(part[:, -(self._memory + 1) :] for part in parts[:-1])]
         with ThreadPoolExecutor(num_parts) as pool:  # the compiled loop lets other threads run
             found = list(pool.map(self._read, befores, parts))
         log_probs, depths = (np.concatenate([part[number] for part in found], axis=1) for number in range(2))
@@ -341,6 +353,8 @@ class Ngram:
     def _read(self, given: Tensor, targets: Tensor) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """log p of targets (B, T) behind given (B, ...), how many tokens of context each was found with (B, T), and
         the contexts in the end (B, levels - 1)."""
+        check_tokens(given, self.vocab_size, least=NOTHING)
+        check_tokens(targets, self.vocab_size)
         resets = NOTHING if self.config.across_lines else self.boundary  # the token behind which no context reaches
         tokens = given.contiguous().numpy(), targets.contiguous().numpy()
         return read_grams(*tokens, len(self.levels) - 1, resets, *self._arrays)
@@ -356,7 +370,8 @@ class Ngram:
 
     @property
     def _memory(self) -> int:
-        return self.config.order - 1
+        """Tokens that a context can have: n-1, or fewer where no text was that long."""
+        return max(1, len(self.levels)) - 1
 
     def _join(self) -> None:
         """All levels end to end, as the compiled loops want them, and the index of contexts that go on in many ways."""
@@ -396,18 +411,20 @@ class Ngram:
                 Level(*(saved[f"level{k}.{name}"].numpy() for name in ("words", "first", "log_prob", "log_backoff")))
                 for k in range(1, len(self.discounts) + 1)
             ]
-        except KeyError as error:
+        except (KeyError, TypeError) as error:  # a name that is missing, or a list of numbers that is none of rows
             raise CheckpointError(f"the n-gram model lacks {error}; its file is damaged.") from None
+        if any(len(row) != 3 for row in self.discounts) or not 1 <= len(self.levels) <= max(1, self.config.order):
+            raise CheckpointError(
+                f"the n-gram model is damaged: its file has discounts for {len(self.levels)} lengths of grams, "
+                f"and model.order is {self.config.order}."
+            )
         if len(self.levels[0].words) != self.vocab_size:
             raise CheckpointError(
                 f"the n-gram model has {len(self.levels[0].words)} tokens, but the vocabulary has {self.vocab_size}."
             )
         for k, level in enumerate(self.levels, start=1):  # the compiled loops trust what they read
             num_next = len(self.levels[k].words) if k < len(self.levels) else 0
-            sizes = {len(level.words), len(level.first) - 1, len(level.log_prob), len(level.log_backoff)}
-            is_rising = (np.diff(np.concatenate([[0], level.first, [num_next]])) >= 0).all()
-            is_known = ((level.words >= 0) & (level.words < self.vocab_size)).all()
-            if len(sizes) > 1 or not is_rising or not is_known:
+            if not level.is_sound(num_next, self.vocab_size) or (k == 1 and (np.diff(level.words) != 1).any()):
                 raise CheckpointError(f"the n-gram model is damaged: its grams of {k} tokens do not fit together.")
         self._join()
 

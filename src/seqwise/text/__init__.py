@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ..config import parse_json
 from ..errors import CheckpointError, ConfigError, did_you_mean
 from .blocks import pieces_of as pieces_of
 from .blocks import whole_blocks as whole_blocks
@@ -59,7 +60,7 @@ def save_tokenizer(tokenizer: Tokenizer, path: Path) -> None:
 
 def load_tokenizer(path: Path) -> Tokenizer:
     try:
-        saved = json.loads(path.read_text(encoding="utf-8"))
+        saved = parse_json(path.read_text(encoding="utf-8"))
         return TOKENIZERS[saved.pop("kind")].from_dict(saved)
     except OSError as error:
         raise CheckpointError(f"{path}: cannot be read: {error.strerror}.") from None

@@ -28,9 +28,12 @@ class BPETokenizer:
     def __init__(self, backend: Backend):
         self._backend = backend
         self.vocab_size = backend.get_vocab_size()
-        self.boundary = backend.token_to_id("Ċ")  # how the byte-level alphabet writes the newline
-        if self.boundary is None:
-            raise ValueError("the vocabulary has no newline")
+        vocab = backend.get_vocab()
+        if sorted(vocab.values()) != list(range(self.vocab_size)):  # a model has one row for each, and no others
+            raise ValueError(f"the ids of the {self.vocab_size} tokens are not 0 to {self.vocab_size - 1}, each once")
+        if lacking := set(pre_tokenizers.ByteLevel.alphabet()) - set(vocab):
+            raise ValueError(f"{len(lacking)} of the 256 bytes have no token")
+        self.boundary = vocab["Ċ"]  # how the byte-level alphabet writes the newline
 
     @classmethod
     def train(cls, blocks: Iterable[str], *, vocab_size: int = 4096, min_count: int = 2) -> BPETokenizer:

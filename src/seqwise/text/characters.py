@@ -25,8 +25,10 @@ class CharTokenizer:
 
     def __init__(self, characters: list[str]):
         """`characters` in the order of their ids, which begin after the sixteen digits; the first is the newline."""
-        if not characters or characters[0] != "\n" or any(len(c) != 1 for c in characters):
+        if characters[:1] != ["\n"] or any(not isinstance(c, str) or len(c) != 1 for c in characters):
             raise ValueError("the first character must be the newline, and each must be a single one")
+        if len(set(characters)) < len(characters):
+            raise ValueError("each character must have one id")
         self.characters = characters
         self.vocab_size = NUM_DIGITS + len(characters)
         code_points = np.array([ord(c) for c in characters])

@@ -33,11 +33,15 @@ class WordTokenizer:
 
     def __init__(self, words: list[str], *, lower_case: bool = False, split_punctuation: bool = False):
         """`words` in the order of their ids, after <unk> and the boundary."""
+        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+            raise ValueError("the vocabulary must be a list of words")
         self.words = words
         self.lower_case, self.split_punctuation = lower_case, split_punctuation
         self.pieces = [UNKNOWN_WORD, "\n", *words]
         self.vocab_size = len(self.pieces)
         self._id_of = {piece: index for index, piece in enumerate(self.pieces)}
+        if len(self._id_of) < self.vocab_size:
+            raise ValueError("each word must have one id")
         self._pattern = PROSE if split_punctuation else TOKENISED
 
     @classmethod

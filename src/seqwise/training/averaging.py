@@ -18,11 +18,15 @@ PREFIX = "average."
 
 
 class WeightAverage:
-    def __init__(self, model: nn.Module, over: int, saved: dict[str, Tensor] | None = None):
-        """`saved`: the tensors of a checkpoint, where training goes on from one."""
+    def __init__(self, model: nn.Module, over: int):
         self.model, self.over = model, over
-        found = {name.removeprefix(PREFIX): t for name, t in (saved or {}).items() if name.startswith(PREFIX)}
-        self.number = int(found.pop("number", torch.zeros(()))) if found else 0
+        self.number = 0
+        self.mean: dict[str, Tensor] = {}
+
+    def load(self, saved: dict[str, Tensor]) -> None:
+        """Take the mean from the tensors of a checkpoint that training goes on from, or goes back to."""
+        found = {name.removeprefix(PREFIX): t for name, t in saved.items() if name.startswith(PREFIX)}
+        self.number = int(found.pop("number", torch.zeros(())))
         self.mean = {name: tensor.clone() for name, tensor in found.items()}
 
     @torch.no_grad()

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from ..data.batch import Batch
 from ..errors import TrainingError
-from ..models.contract import Loss, State, device_of, restart_rows
+from ..models.contract import CountsUpdates, Loss, State, device_of, restart_rows
 from ..run import Checkpoint, load_weights
 from ..settings import TrainingConfig
 from .optimizers import (
@@ -62,6 +62,10 @@ class Hooks:
     """Asked now and then, told the steps made and the seconds they took: how many should there be? None: as planned."""
     wants_stop: Callable[[], bool] = lambda: False
     """Asked after each step; then a checkpoint is the last thing that happens."""
+    tensors: Callable[[], dict[str, Tensor]] = dict
+    """What else belongs into a checkpoint."""
+    restore: Callable[[dict[str, Tensor]], None] = lambda _: None
+    """Given the tensors of a checkpoint that training goes on from, or goes back to."""
 
 
 @dataclass
@@ -82,6 +86,20 @@ class Progress:
     since_report: dict[str, float] = field(default_factory=lambda: {"nats": 0.0, "count": 0, "norm": 0.0, "clipped": 0})
 
 
+@dataclass(frozen=True)
+class _Measured:
+    """The loss and the gradient of a batch, before the weights follow it."""
+
+    nats: float
+    norm: float
+    num_tokens: int
+    seconds: float
+    carried: list[State | None]
+    """What the next chunk would start from."""
+    random: dict[str, Tensor]
+    """The state of chance before."""
+
+
 def train(
     model: nn.Module,
     batches: BatchSource,
@@ -93,108 +111,136 @@ def train(
 ) -> Iterator[Report]:
     """Run `config.steps` updates and yield a report every `report_every` steps, and at each validation and sample."""
     hooks = hooks or Hooks()
-    optimizers = build_optimizers(model, config)
-    progress = Progress()
-    carried: list[State | None] = [None] * config.micro_batches
-    if resume is not None:
-        progress, carried = _restore(model, optimizers, resume, config)
-    objective = objective or cast(Objective, model.loss)
-    trainer = _Trainer(model, batches, config, objective, optimizers, progress, carried)
+    trainer = Trainer(model, batches, config, objective=objective, hooks=hooks, resume=resume)
     evaluate_at, sample_at, plan_at = evaluation_steps(config), sample_steps(config), planning_steps(config)
     report_every = config.report_every or max(1, config.steps // 200)
-    last_checkpoint = time.monotonic()
+    last_checkpoint, is_due, is_asked_to_stop = time.monotonic(), False, False
     model.train()
-    if hooks.checkpoint and resume is None:  # so that there is always one to go back to
-        hooks.checkpoint(trainer.checkpoint())
     good = trainer.checkpoint().copy()
+    if hooks.checkpoint and resume is None:  # so that there is always one to go back to
+        hooks.checkpoint(good)
     copy_every = max(1, config.steps // 50)
-    while progress.step < config.steps and not progress.is_stopped:
-        share = rate_at(progress.step, config) * progress.plateau_share
-        set_rate(optimizers, share)
-        if found := trainer.update():
-            went_back = trainer.rewind(good, found)
-            progress = trainer.progress
-            yield trainer.report(config.learning_rate * share, event=went_back)
+    while trainer.progress.step < config.steps and not trainer.progress.is_stopped:
+        rate, valid = trainer.set_rate(), None
+        found = trainer.measure()
+        if found is None:  # these weights, and not before, are known to be good
+            if trainer.progress.step % copy_every == 0:
+                good = trainer.checkpoint().copy()
+            if hooks.checkpoint and (is_due or is_asked_to_stop):
+                hooks.checkpoint(trainer.checkpoint())
+                last_checkpoint, is_due = time.monotonic(), False
+            if is_asked_to_stop:
+                return
+            trainer.move()
+            if hooks.validate and trainer.progress.step in evaluate_at:
+                valid = hooks.validate()
+                found = _is_no_number("the validation loss", valid, trainer.progress.step)
+        if found is not None:
+            yield trainer.report(rate, event=trainer.rewind(good, found))
             continue
-        if progress.step % copy_every == 0:
-            good = trainer.checkpoint().copy()
-        step, is_last = progress.step, progress.step == config.steps
-        valid = hooks.validate() if hooks.validate and step in evaluate_at else None
-        is_best, event = _judge(valid, progress, config)
+        step, is_last = trainer.progress.step, trainer.progress.step == config.steps
+        is_best, event = _judge(valid, trainer.progress, config)
         if is_best and hooks.keep_best:
             hooks.keep_best()
         sample = hooks.sample() if hooks.sample and (step in sample_at) else None
         if valid is not None or sample is not None or is_last or step % report_every == 0 or event:
-            yield trainer.report(config.learning_rate * share, valid=valid, is_best=is_best, sample=sample, event=event)
+            yield trainer.report(rate, valid=valid, is_best=is_best, sample=sample, event=event)
         is_due = time.monotonic() - last_checkpoint >= config.checkpoint_seconds
-        if hooks.plan and step in plan_at and (steps := hooks.plan(step, progress.seconds)):
+        if hooks.plan and step in plan_at and (steps := hooks.plan(step, trainer.progress.seconds)):
             config = trainer.config = replace(config, steps=steps)
             evaluate_at, sample_at, plan_at = evaluation_steps(config), sample_steps(config), planning_steps(config)
             is_due = True
-        is_over = is_last or progress.is_stopped or hooks.wants_stop()
-        if hooks.checkpoint and (is_due or is_over):
-            hooks.checkpoint(trainer.checkpoint())
-            last_checkpoint = time.monotonic()
-        if is_over:
-            return
+        is_asked_to_stop = hooks.wants_stop()
+    if hooks.checkpoint and trainer.has_moved:
+        hooks.checkpoint(trainer.checkpoint())
 
 
-class _Trainer:
-    """The moving parts of one training run."""
+class Trainer:
+    """The moving parts of one training run. An update is `measure`, then `move`; timing makes the same ones."""
 
     def __init__(
         self,
         model: nn.Module,
         batches: BatchSource,
         config: TrainingConfig,
-        objective: Objective,
-        optimizers: list[torch.optim.Optimizer],
-        progress: Progress,
-        carried: list[State | None],
+        *,
+        objective: Objective | None = None,
+        hooks: Hooks | None = None,
+        resume: Checkpoint | None = None,
     ):
-        self.model, self.batches, self.config, self.objective = model, batches, config, objective
-        self.optimizers, self.progress, self.carried = optimizers, progress, carried
+        self.model, self.batches, self.config, self.hooks = model, batches, config, hooks or Hooks()
+        self.objective = objective or cast(Objective, model.loss)
+        self.optimizers = build_optimizers(model, config)
+        self.progress, self.has_moved = Progress(), False
+        self.carried: list[State | None] = [None] * config.micro_batches
         self.parameters = [p for p in model.parameters() if p.requires_grad]
         self.device = device_of(model)
+        self._measured: _Measured | None = None
+        if resume is not None:
+            self._restore(resume)
 
-    def update(self) -> str | None:
-        """One step: read a batch, sum gradients over its parts, clip, move the weights.
+    def set_rate(self) -> float:
+        """The rate of the next update, as the schedule and what went wrong before have it."""
+        share = rate_at(self.progress.step, self.config) * self.progress.plateau_share
+        set_rate(self.optimizers, share)
+        return self.config.learning_rate * share
 
-        Where the loss or the gradient is not a number nothing is moved, and what was found is told.
+    def measure(self) -> str | None:
+        """The loss of the next batch and its gradient, summed over the parts and clipped; nothing is moved yet.
+
+        What was found, where one of them is not a number.
         """
-        began = time.perf_counter()
+        began, random = time.perf_counter(), _random_state()
         batch = self.batches.batch(self.progress.step).to(self.device)
-        counts, nats = batch.counts(), 0.0
+        counts, nats, carried = batch.counts(), 0.0, list(self.carried)
         for part, micro_batch in enumerate(batch.split(self.config.micro_batches)):
             loss = self.objective(micro_batch, self._state_before(part, micro_batch))
             objective = loss.over(counts)
             objective.backward()
             nats += float(objective.detach())
-            self.carried[part] = loss.state.detach() if loss.state is not None else None
+            carried[part] = loss.state.detach() if loss.state is not None else None
         if self.config.clip_value:
             nn.utils.clip_grad_value_(self.parameters, self.config.clip_value)
         norm = float(nn.utils.clip_grad_norm_(self.parameters, self.config.clip_norm or math.inf))
-        is_good = math.isfinite(nats) and math.isfinite(norm)
+        seconds = time.perf_counter() - began
+        self._measured = _Measured(nats, norm, sum(counts.values()), seconds, carried, random)
+        step = self.progress.step + 1
+        return _is_no_number("the loss", nats, step) or _is_no_number("the gradient's length", norm, step)
+
+    def move(self) -> None:
+        """Follow the gradient that was measured."""
+        began, measured = time.perf_counter(), self._measured
+        assert measured is not None
         for optimizer in self.optimizers:
-            if is_good:
-                optimizer.step()
+            optimizer.step()
             optimizer.zero_grad(set_to_none=True)
-        if not is_good:
-            self.progress.seconds += time.perf_counter() - began
-            what = f"the loss became {nats}" if not math.isfinite(nats) else f"the gradient's length became {norm}"
-            return f"{what} at step {self.progress.step + 1}"
-        self._account(nats, norm, sum(counts.values()), time.perf_counter() - began)
-        return None
+        if isinstance(self.model, CountsUpdates):
+            self.model.count_update()
+        self.carried, self._measured, self.has_moved = measured.carried, None, True
+        self._account(measured, measured.seconds + time.perf_counter() - began)
 
     def rewind(self, good: Checkpoint, found: str) -> str:
-        """Go back to the last good copy with a lower rate, and say so; give up where that has not helped before."""
-        before = self.progress
+        """Go back to the last good copy with a lower rate, and say so; give up where that has not helped before.
+
+        The best model stays the best. After giving up the good copy is the newest checkpoint, with the lower rate.
+        """
+        before, measured = self.progress, self._measured
+        for optimizer in self.optimizers:
+            optimizer.zero_grad(set_to_none=True)
+        self._measured = None
+        self._restore(good.copy())
+        now = self.progress
+        now.seconds = before.seconds + (measured.seconds if measured is not None else 0.0)
+        if before.best < now.best:
+            now.best, now.validations_without_gain = before.best, 0
+        now.plateau_share = before.plateau_share * REWIND_FACTOR
+        rate = self.config.learning_rate * now.plateau_share
         if before.rewinds >= MOST_REWINDS:
-            raise TrainingError(self._gave_up(found))
-        self.progress, self.carried = _restore(self.model, self.optimizers, good, self.config)
-        self.progress.seconds, self.progress.rewinds = before.seconds, before.rewinds + 1
-        self.progress.plateau_share = before.plateau_share * REWIND_FACTOR
-        rate = self.config.learning_rate * self.progress.plateau_share
+            now.rewinds = 0
+            if self.hooks.checkpoint:
+                self.hooks.checkpoint(self.checkpoint())
+            raise TrainingError(f"{found}, {self._gave_up(rate)}")
+        now.rewinds = before.rewinds + 1
         return f"{found}: back to step {good.step}, with the highest rate lowered to {rate:.2g}"
 
     def _state_before(self, part: int, micro_batch: Batch) -> State | None:
@@ -205,23 +251,27 @@ class _Trainer:
         fresh: State = self.model.fresh_state(len(micro_batch))  # type: ignore[operator]
         return restart_rows(state, micro_batch.starts_anew, fresh)
 
-    def _account(self, nats: float, norm: float, num_tokens: int, seconds: float) -> None:
+    def _account(self, measured: _Measured, seconds: float) -> None:
         since = self.progress.since_report
-        since["nats"] += nats * num_tokens
-        since["count"] += num_tokens
-        since["norm"] = max(since["norm"], norm)
-        since["clipped"] += bool(self.config.clip_norm) and norm > self.config.clip_norm
+        since["nats"] += measured.nats * measured.num_tokens
+        since["count"] += measured.num_tokens
+        since["norm"] = max(since["norm"], measured.norm)
+        since["clipped"] += bool(self.config.clip_norm) and measured.norm > self.config.clip_norm
         self.progress.step += 1
-        self.progress.tokens += num_tokens
+        self.progress.tokens += measured.num_tokens
         self.progress.seconds += seconds
 
-    def _gave_up(self, found: str) -> str:
-        rate = self.config.learning_rate * self.progress.plateau_share
+    def _gave_up(self, rate: float) -> str:
+        """What is left, and what to do. `rate` is the highest one with which the run would go on."""
+        progress, training = self.progress, self.config
+        best = f"the best model so far (validation loss {progress.best:.3f})"
+        no_best = "no model yet: none was validated"
         return (
-            f"{found}, after {MOST_REWINDS} returns to a good step with lower rates. "
-            f"The last good checkpoint is kept. Try a lower rate "
-            f"(--set training.learning_rate={rate / 3:.2g}), a longer warm-up "
-            f"(--set training.warmup_steps={max(20, 4 * self.config.warmup_steps)}) or clipping "
+            f"after {MOST_REWINDS} returns to a good step with lower rates. Left are the checkpoint of step "
+            f"{progress.step}, from which --resume goes on with the highest rate at {rate:.2g}, and "
+            f"{no_best if math.isinf(progress.best) else best}. Or train anew, with another --out and a lower rate "
+            f"(--set training.learning_rate={rate / REWIND_FACTOR / 3:.2g}), a longer warm-up "
+            f"(--set training.warmup_steps={max(20, 4 * training.warmup_steps)}) or clipping "
             "(--set training.clip_norm=0.5)."
         )
 
@@ -243,37 +293,44 @@ class _Trainer:
         return report
 
     def checkpoint(self) -> Checkpoint:
-        tensors = optimizer_tensors(self.optimizers)
-        tensors["random.cpu"] = torch.get_rng_state()
-        if torch.cuda.is_available():
-            tensors["random.cuda"] = torch.cuda.get_rng_state()
+        """All that training needs to go on from here: what was measured and did not move anything has not happened."""
+        tensors = optimizer_tensors(self.optimizers) | self.hooks.tensors()
+        tensors |= self._measured.random if self._measured is not None else _random_state()
         for part, state in enumerate(self.carried):
             for name, tensor in (state.own if state is not None else {}).items():
                 tensors[f"carried.{part}.{name}"] = tensor
         progress = {**vars(self.progress), "best": None if math.isinf(self.progress.best) else self.progress.best}
         return Checkpoint(dict(self.model.state_dict()), tensors, progress)
 
+    def _restore(self, saved: Checkpoint) -> None:
+        load_weights(self.model, saved.weights, Path(f"checkpoint of step {saved.step}"))
+        load_optimizer_tensors(self.optimizers, saved.optimizer)
+        self.hooks.restore(saved.optimizer)
+        torch.set_rng_state(saved.optimizer["random.cpu"])
+        if "random.cuda" in saved.optimizer and torch.cuda.is_available():
+            torch.cuda.set_rng_state(saved.optimizer["random.cuda"])
+        for part in range(self.config.micro_batches):
+            prefix = f"carried.{part}."
+            own: dict[str, Tensor] = {
+                name.removeprefix(prefix): t.to(self.device)
+                for name, t in saved.optimizer.items()
+                if name.startswith(prefix)
+            }
+            self.carried[part] = State(own) if own else None
+        known = {name: value for name, value in saved.progress.items() if name in Progress.__dataclass_fields__}
+        known["best"] = math.inf if known["best"] is None else known["best"]
+        self.progress = Progress(**known)
 
-def _restore(
-    model: nn.Module, optimizers: list[torch.optim.Optimizer], saved: Checkpoint, config: TrainingConfig
-) -> tuple[Progress, list[State | None]]:
-    load_weights(model, saved.weights, Path(f"checkpoint of step {saved.step}"))
-    load_optimizer_tensors(optimizers, saved.optimizer)
-    torch.set_rng_state(saved.optimizer["random.cpu"])
-    if "random.cuda" in saved.optimizer and torch.cuda.is_available():
-        torch.cuda.set_rng_state(saved.optimizer["random.cuda"])
-    carried: list[State | None] = []
-    for part in range(config.micro_batches):
-        prefix = f"carried.{part}."
-        own: dict[str, Tensor] = {
-            name.removeprefix(prefix): t.to(device_of(model))
-            for name, t in saved.optimizer.items()
-            if name.startswith(prefix)
-        }
-        carried.append(State(own) if own else None)
-    known = {name: value for name, value in saved.progress.items() if name in Progress.__dataclass_fields__}
-    known["best"] = math.inf if known["best"] is None else known["best"]
-    return Progress(**known), carried
+
+def _random_state() -> dict[str, Tensor]:
+    state = {"random.cpu": torch.get_rng_state()}
+    if torch.cuda.is_available():
+        state["random.cuda"] = torch.cuda.get_rng_state()
+    return state
+
+
+def _is_no_number(what: str, value: float, step: int) -> str | None:
+    return None if math.isfinite(value) else f"{what} became {value} at step {step}"
 
 
 def _judge(valid: float | None, progress: Progress, config: TrainingConfig) -> tuple[bool, str | None]:

@@ -42,7 +42,7 @@ from .planning import (
     tokens_and_iterations,
 )
 from .report import Report
-from .sizing import DEFAULT_MINUTES, narrowed, suggest, tried_tokens
+from .sizing import DEFAULT_MINUTES, fitting_heads, narrowed, suggest, tried_tokens
 from .timing import compiled_loss
 
 MAX_VALID_TOKENS = 250_000  # for a validation while training
@@ -216,9 +216,8 @@ class Session:
     def _hooks(self, model: Any, wants_stop: Callable[[], bool]) -> Hooks:
         run, task = self.run, self.task
 
-        saved = None if self.resume_from is None else self.resume_from.optimizer
         over = run.config.training.average_over
-        average = WeightAverage(model, over, saved) if over else None
+        average = WeightAverage(model, over) if over else None
         mean_is_better = False
 
         def validate() -> float:
@@ -241,10 +240,10 @@ class Session:
 
         def checkpoint(saved: Checkpoint) -> None:
             self._progress = {**saved.progress, "log_length": run.log_length()}
-            more = {} if average is None else average.tensors()
-            run.save_checkpoint(replace(saved, optimizer=saved.optimizer | more, progress=self._progress))
+            run.save_checkpoint(replace(saved, progress=self._progress))
 
-        return Hooks(validate, sample, keep_best, checkpoint, wants_stop=wants_stop)
+        hooks = Hooks(validate, sample, keep_best, checkpoint, wants_stop=wants_stop)
+        return hooks if average is None else replace(hooks, tensors=average.tensors, restore=average.load)
 
 
 def prepare(
@@ -327,6 +326,7 @@ def prepare(
     found = {name: value for name, value in facts.data.items() if getattr(data_config, name) is None}
     data_config = replace(data_config, **found)
     suggested_model, suggested_training = suggest(model, facts)
+    suggested_model = fitting_heads(suggested_model, given["model"])
     most = given["training"].get("most_parameters", 0)
     if most and row.learns_by == "gradients":
         suggested_model = _small_enough(row, {**suggested_model, **given["model"]}, interface_of(vocab), most)
@@ -427,7 +427,8 @@ def resume(
         what = "trained to the end already, at" if is_over(checkpoint.progress, config) else "going on from"
         steps = config.training.steps * (config.training.restarts if is_em(config) else 1)
         tell(f"{out}: {what} step {checkpoint.step:,} of {steps:,}")
-        run.cut_log(int(checkpoint.progress["log_length"]))
+        if not run.cut_log(int(checkpoint.progress["log_length"])):
+            tell(f"{out / 'log.jsonl'} has lost its end: some reports before step {checkpoint.step:,} are missing")
         if config.training.threads and config.training.threads != torch.get_num_threads():
             tell(f"using {config.training.threads} threads as before, so that the numbers are the same")
         if config.torch != torch.__version__:

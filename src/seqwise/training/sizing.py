@@ -138,6 +138,16 @@ def _for_pairs(model_name: str, facts: Facts) -> tuple[dict[str, Any], dict[str,
     return model, training
 
 
+def fitting_heads(suggested: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    """The suggestion with as many heads as divide the width that was given: at most as many, each of an even width."""
+    if "num_heads" not in suggested or "num_heads" in given or not isinstance(given.get("model_dim"), int):
+        return suggested
+    width, most = given["model_dim"], suggested["num_heads"]
+    dividing = [number for number in range(most, 0, -1) if width % number == 0]
+    even = [number for number in dividing if width // number % 2 == 0]  # rotary positions turn pairs of its numbers
+    return {**suggested, "num_heads": (even or dividing)[0]}
+
+
 def narrowed(model: dict[str, Any]) -> dict[str, Any] | None:
     """The settings of a network about a quarter narrower; None where it cannot get narrower."""
     unit = 2 * model.get("num_heads", 1)  # rotary positions turn pairs of a head's numbers, directions have halves

@@ -12,8 +12,7 @@ import torch
 
 from ..settings import TrainingConfig
 from ..tasks.task import BatchSource, Tell
-from .loop import Objective
-from .optimizers import build_optimizers
+from .loop import Objective, Trainer
 
 
 @dataclass(frozen=True)
@@ -39,17 +38,14 @@ def seconds_per_step(
     """
     trial = copy.deepcopy(model).train()
     random_state = torch.get_rng_state()
-    optimizers, objective = build_optimizers(trial, config), make_objective(trial)
+    trainer = Trainer(trial, batches, config, objective=make_objective(trial))
     times: list[float] = []
     began = time.perf_counter()
     while len(times) < least or (len(times) < 24 and time.perf_counter() - began - times[0] < longest):
         start = time.perf_counter()
-        batch = batches.batch(len(times)).to(next(trial.parameters()).device)
-        objective(batch, None).over(batch.counts()).backward()
-        torch.nn.utils.clip_grad_norm_(trial.parameters(), 1.0)
-        for optimizer in optimizers:
-            optimizer.step()
-            optimizer.zero_grad(set_to_none=True)
+        trainer.set_rate()
+        trainer.measure()
+        trainer.move()
         times.append(time.perf_counter() - start)
     torch.set_rng_state(random_state)
     steady = sorted(times[2:] or times[-1:])  # the first ones allocate
