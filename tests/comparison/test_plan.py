@@ -200,6 +200,12 @@ def test_all_are_ranked_by_as_much_as_the_slowest_has_time_for() -> None:
     assert amount_to_validate(trials, timings) == pytest.approx(0.12 * 132 / 1e-3, rel=0.001)
     assert amount_to_validate(trials[:1], timings) == MAX_SCORED
     assert amount_to_validate(trials, {**timings, "gpt": Timing(0.0, 0.01, 1.0)}) == MIN_SCORED
+    assert amount_to_validate(trials, {**timings, "gpt": Timing(0.0, 0.01, 1.0, units=15)}) == 15  # all there is
+
+
+def test_a_short_validation_part_costs_no_more_than_it_is_long() -> None:
+    assert Timing(0.0, 0.0, 0.1, units=15).least == pytest.approx(MIN_SECONDS + 1.5)
+    assert Timing(0.0, 0.0, 0.1).least == pytest.approx(MIN_SECONDS + 0.1 * MIN_SCORED)
 
 
 def test_as_much_is_scored_at_the_end_as_there_is_time_for() -> None:

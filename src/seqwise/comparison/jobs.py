@@ -128,7 +128,8 @@ def time_trial(folder: Path, name: str, wants_stop: WantsStop) -> bool:
         model = _quickly_learned(session, learns_by)
     score = _seconds_of_scoring(session, subject, model, seconds)
     shutil.rmtree(scratch, ignore_errors=True)
-    found = Timing(start, update, score, threads or settings.threads, time.perf_counter() - began)
+    units = subject.amount(session.stores["valid"])
+    found = Timing(start, update, score, units, threads or settings.threads, time.perf_counter() - began)
     comparison.save_found(name, "timed", asdict(found))
     return False
 

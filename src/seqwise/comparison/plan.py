@@ -137,6 +137,8 @@ class Timing:
     """Of one update; 0 where it does not learn by updates."""
     score: float
     """Of scoring one unit of a part: a character, step or example."""
+    units: int = MAX_SCORED
+    """In the validation part."""
     threads: int = 0
     """With which an update is fastest, where that was tried: on a busy machine threads wait for each other."""
     took: float = 0.0
@@ -146,7 +148,7 @@ class Timing:
     def least(self) -> float:
         """The shortest share in which it can learn something and be ranked."""
         learning = max(MIN_SECONDS, PLANNED_UPDATES * self.update / TRAINING_SHARE)
-        return self.start + learning + MIN_SCORED * self.score
+        return self.start + learning + min(MIN_SCORED, self.units) * self.score
 
 
 NOT_TIMED = "this machine is so slow now that there was no time to see how long an update of it takes"
@@ -271,9 +273,9 @@ def minutes_for_all(settings: Settings, timings: Mapping[str, Timing], spent: fl
 
 def amount_to_validate(trials: Sequence[Trial], timings: Mapping[str, Timing]) -> int:
     """Units of the validation part that all are ranked by: as many as the slowest has time for."""
-    slowest = max((timings.get(trial.entry, UNTIMED).score for trial in trials), default=0.0)
-    fitting = VALIDATING_SHARE * 60 * trials[0].minutes / max(1e-12, slowest) if trials else 0.0
-    return int(min(MAX_SCORED, max(MIN_SCORED, fitting)))
+    timed = [timings[trial.entry] for trial in trials]
+    fitting = VALIDATING_SHARE * 60 * trials[0].minutes / max(1e-12, *(timing.score for timing in timed))
+    return int(min(MAX_SCORED, max(MIN_SCORED, fitting), *(timing.units for timing in timed)))
 
 
 def amount_to_score(seconds: float, per_unit: Sequence[float], workers: int) -> int:
