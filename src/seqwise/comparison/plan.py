@@ -212,7 +212,7 @@ def ladder(settings: Settings, spent: float, timings: Mapping[str, Timing] | Non
     made.left_out.update({name: NOT_TIMED for name in names.values() if name not in timings})
     if not made.trials:
         least = min((timing.least for timing in timings.values()), default=60 * settings.minutes)
-        enough = math.ceil(100 * minutes_for(settings, [least], spent)) / 100
+        enough = math.ceil(100 * minutes_for(settings, [least] * settings.seeds, spent)) / 100
         raise ConfigError(
             f"--minutes {settings.minutes:g} is too short to read this data and to train and score a single model: "
             f"that takes about {enough:g} minutes on this machine now."
@@ -243,13 +243,17 @@ def _fitting(
     def least(entry: tuple[str, str]) -> float:
         return timings[entry_name(settings, *entry, "ladder")].least
 
-    cheapest_first, share = sorted(entries, key=least), 0.0
+    def alone(entry: tuple[str, str]) -> float:
+        """Seconds of the wall clock that all its seeds would take."""
+        return least(entry) * len(_in_equal_shares(settings, [entry], "ladder", 0.0)) / settings.workers
+
+    cheapest_first, share = sorted(entries, key=alone), 0.0
     for num in range(len(entries), 0, -1):
         chosen = [entry for entry in entries if entry in cheapest_first[:num]]
         for part in (LADDER_SHARE, 1.0):  # rather no finals than somebody left out
             trials = _in_equal_shares(settings, chosen, "ladder", part * seconds)
             share = 60 * trials[0].minutes
-            if share >= least(cheapest_first[num - 1]):
+            if share >= max(map(least, chosen)):
                 left_out = [entry for entry in entries if entry not in chosen]
                 return Ladder(trials, {entry_name(settings, *e, "ladder"): _why_not(least(e), share) for e in left_out})
     return Ladder([], {entry_name(settings, *e, "ladder"): _why_not(least(e), max(0.0, share)) for e in entries})
