@@ -14,7 +14,7 @@ import seqwise
 
 ROOT = Path(seqwise.__file__).parent
 STAGES = [
-    {"errors", "config", "settings"},
+    {"errors", "config", "memory", "settings"},
     {"pages", "text"},
     {"data"},
     {"layers"},
