@@ -127,8 +127,7 @@ def test_who_is_trained_can_learn_something_and_who_is_left_out_could_not(
 
     try:
         made = ladder(settings, spent, timings)
-    except ConfigError as error:
-        assert "is too short" in str(error)
+    except ConfigError:
         assert settings.workers > 1 or all(timings[name].least > share_of([name]) for name in names)
         return
     share = 60 * made.trials[0].minutes

@@ -81,7 +81,8 @@ def score_windows(
     store: TokenStore, *, context: int, stride: int | None = None, batch_size: int = 64
 ) -> Iterator[Batch]:
     """Every token exactly once. With `stride` < context, windows overlap and each scores only what is new in it."""
-    stride = stride or context
+    context = min(context, len(store))
+    stride = min(stride or context, context)
     starts = [0]
     while starts[-1] + context < len(store):
         starts.append(starts[-1] + stride)

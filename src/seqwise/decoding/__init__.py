@@ -16,13 +16,15 @@ import torch
 
 from ..data.batch import Batch, prompt_batch
 from ..errors import ConfigError
+from ..machine import check_memory
 from ..models import num_parameters
-from ..models.contract import Continues, device_of
+from ..models.contract import Continues, HasFreshState, device_of
 from .beam import beam_search
 from .exhaustive import exhaustive_search
 from .sampling import choose_steps, sample
 from .settings import DecodingConfig, Hypothesis
 
+FEW_ROWS = 16  # whose states surely fit
 SMALL_STEP = 4_000_000  # products per step; measured on 2 cores
 
 __all__ = ["DecodingConfig", "Hypothesis", "generate", "stream"]
@@ -44,6 +46,11 @@ def generate(
     most = [min(config.max_tokens, limit) for limit in limits] if limits else [config.max_tokens] * len(prompt)
     search = {"greedy": sample, "sample": sample, "beam": beam_search, "exhaustive": exhaustive_search}[config.method]
     width = config.beam_width if config.method == "beam" else config.num_results
+    check_memory(
+        _bytes_of(model, config, len(prompt) * width),
+        f"generating {len(prompt) * width:,} texts side by side, of {config.max_tokens:,} tokens at most,",
+        "Ask for fewer results, a narrower beam or fewer tokens.",
+    )
     with few_threads(model, len(prompt) * width):
         return search(model, prompt, config, most)
 
@@ -69,6 +76,14 @@ def few_threads(model: Continues, num_rows: int) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def _bytes_of(model: Continues, config: DecodingConfig, num_rows: int) -> int:
+    """Of the states, the log-probabilities in a few copies, and the tokens of so many texts."""
+    states = 0
+    if num_rows > FEW_ROWS and isinstance(model, HasFreshState):
+        states = sum(tensor.numel() * tensor.element_size() for tensor in model.fresh_state(1).own.values())
+    return num_rows * (2 * states + 3 * 8 * model.vocab_size + 2 * 8 * config.max_tokens)
 
 
 def _checked(model: Continues, prompts: Batch | Sequence[Sequence[int]], config: DecodingConfig) -> Batch:

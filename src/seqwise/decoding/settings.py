@@ -9,6 +9,7 @@ from typing import Literal
 from ..errors import ConfigError
 
 LengthForm = Literal["power", "gnmt"]
+MOST_TOKENS = 1_000_000
 MOST_LENGTH_PENALTY = 10.0  # a million tokens to this power are still a number
 
 
@@ -45,6 +46,8 @@ class DecodingConfig:
         for name in ("max_tokens", "num_results", "beam_width"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} = {getattr(self, name)} should be at least 1.")
+        if self.max_tokens > MOST_TOKENS:
+            raise ConfigError(f"max_tokens = {self.max_tokens} should be at most {MOST_TOKENS:,}.")
         if not 0 <= self.min_tokens <= self.max_tokens:
             raise ConfigError(
                 f"min_tokens = {self.min_tokens} should lie between 0 and max_tokens = {self.max_tokens}."

@@ -6,7 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import torch
+
 from ..checks import check_family
+from ..machine import check_memory
 from .contract import Interface
 from .conv import ConvConfig, build_conv
 from .gpt import GPTConfig, build_gpt
@@ -18,18 +21,47 @@ from .seq2seq import Seq2SeqConfig, build_seq2seq
 from .transformer import TransformerConfig, build_transformer
 from .window import WindowConfig, build_window
 
+SURELY_FITS = 1 << 32  # bytes, of a count that is some ten times too high; to know better costs a second
+
 
 @dataclass(frozen=True)
 class Family:
     """A row of MODELS: how to configure and build it, and the words that `seqwise models` prints."""
 
     config: type
-    build: Callable[[Any, Interface], Any]
+    make: Callable[[Any, Interface], Any]
     learns_by: Literal["counting", "em", "gradients"]
     year: int
     state: str
     fixed: str
     tasks: tuple[str, ...] = ("text", "numbers", "label")
+
+    def build(self, config: Any, interface: Interface) -> Any:
+        """A model with fresh weights; refused before they are made where they cannot fit into memory."""
+        check_memory(
+            self.bytes_of(config, interface),
+            "a model of this size",
+            "Choose smaller sizes in the section model (model_dim, num_layers, num_states), or fewer tokens.",
+        )
+        return self.make(config, interface)
+
+    def bytes_of(self, config: Any, interface: Interface) -> int:
+        """Of all weights and tables: exactly where they are many, else roughly and at most."""
+        sizes = {name: value for name, value in {**vars(interface), **vars(config)}.items() if type(value) is int}
+        if self.learns_by == "em":
+            width = max(1, sizes.get("num_states", 0), sizes.get("state_dim", 0))
+            return 8 * width * (3 * width + max(interface.vocab_size, 2 * interface.num_columns))
+        if self.learns_by == "counting":
+            return 0  # before it has counted
+        layers = max(1, sizes.pop("num_layers", 1)) + sizes.pop("encoder_layers", 0)
+        sizes["window"] = sizes.get("window", 1) * sizes.get("embed_dim", 1)  # what it hands on side by side
+        width = max(size for name, size in sizes.items() if name.endswith("_dim"))
+        roughly = 4 * 16 * layers * width * max(sizes.values())
+        if roughly < SURELY_FITS:
+            return roughly
+        with torch.random.fork_rng(devices=[]), torch.device("meta"):  # shapes without content
+            model = self.make(config, interface)
+        return sum(tensor.numel() * tensor.element_size() for tensor in (*model.parameters(), *model.buffers()))
 
 
 TEXT, NUMBERS, LABEL, PAIRS = "text", "numbers", "label", "pairs"

@@ -148,6 +148,13 @@ class CountsUpdates(Protocol):
 
 
 @runtime_checkable
+class HasFreshState(Protocol):
+    """Every model that can begin with nothing read."""
+
+    def fresh_state(self, batch_size: int) -> State: ...
+
+
+@runtime_checkable
 class Continues(Protocol):
     """Every model that can go on from a prompt: what comes next?"""
 

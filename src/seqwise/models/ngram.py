@@ -65,11 +65,13 @@ from ..data.batch import Batch, Tokens
 from ..errors import CheckpointError, ConfigError, DataError
 from ..layers.gram_trie import EMPTY, FEW, NOTHING, count_grams, distributions, fill_index, read_grams, sort_by_key
 from ..layers.notes import is_recorded, note
+from ..machine import check_memory
 from .contract import Interface, State, check_tokens
 
 USED = "tokens used"  # of the context of a token, by the longest gram that was found
 KATZ_LIMIT = 5  # higher counts are reliable and not discounted
 SUM_SLACK = 1e-6  # by which the log of a probability in a file may be above zero
+MOST_ORDER = 255  # the compiled loops count the tokens of a context in a byte
 TINY = 1e-15  # a sum that is rounded to zero or below
 PART = 1 << 14  # tokens to score that are worth a thread
 
@@ -98,6 +100,8 @@ class NgramConfig:
     def __post_init__(self) -> None:
         if self.order < 0:
             raise ConfigError(f"model.order = {self.order} should be at least 1, or 0 to choose it by validation.")
+        if self.order > MOST_ORDER:
+            raise ConfigError(f"model.order = {self.order} should be at most {MOST_ORDER}.")
         if not self.delta > 0:
             raise ConfigError(f"model.delta = {self.delta} should be above 0.")
         if not 0 < self.stupid_factor <= 1:
@@ -163,6 +167,11 @@ class Ngram:
             raise DataError("an n-gram model needs at least one token to count.")
         if self.config.order == 0:
             raise ConfigError("model.order = 0 is chosen by training; to count, set it to 1 or more.")
+        check_memory(
+            counting_bytes(len(ids), self.config.order),
+            f"counting grams of up to {self.config.order} tokens in a text of {len(ids) - 1:,}",
+            "Lower model.order, or read less: training.train_tokens.",
+        )
         levels = self._count(np.asarray(ids, dtype=np.int32))
         self._estimate(levels)
         if self.config.prune > 0:
@@ -457,6 +466,11 @@ def _interpolate(
     backoff = _divide(level.sums(discount), total, otherwise=1.0)  # (9)
     prob = _divide(counts - discount, total[level.parent], otherwise=0.0) + backoff[level.parent] * lower  # (8)
     return prob, backoff
+
+
+def counting_bytes(num_tokens: int, order: int) -> int:
+    """What counting a text takes, at most: where every long gram is new."""
+    return num_tokens * 8 * (order + 8)
 
 
 def _divide(a: np.ndarray, b: np.ndarray, *, otherwise: float) -> np.ndarray:

@@ -13,6 +13,7 @@ from ..data.check import CheckResult
 from ..data.store import TokenStore
 from ..models import family, num_parameters
 from ..models.contract import Interface
+from ..models.ngram import counting_bytes
 from ..settings import TrainingConfig
 from ..tasks.task import Facts
 from ..tasks.text import choose_tokenizer
@@ -82,5 +83,5 @@ def estimate(result: CheckResult) -> Estimate:
         parameters=weights,
         training_bytes=16 * weights + activations,
         seconds_per_epoch=per_step * tokens / (windows.batch_size * windows.context),
-        counting_bytes=tokens * 8 * (order + 8),
+        counting_bytes=counting_bytes(tokens, order),
     )

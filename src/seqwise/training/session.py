@@ -21,6 +21,7 @@ from ..config import build
 from ..data.pipes import owned
 from ..data.vocab import Vocab
 from ..errors import CheckpointError, ConfigError
+from ..machine import check_memory
 from ..models import MODELS, Family, family, num_parameters
 from ..models.contract import Interface
 from ..run import Checkpoint, Run, RunConfig, check_free, interface_of, load_weights
@@ -42,7 +43,7 @@ from .planning import (
     tokens_and_iterations,
 )
 from .report import Report
-from .sizing import DEFAULT_MINUTES, fitting_heads, narrowed, suggest, tried_tokens
+from .sizing import DEFAULT_MINUTES, fitting_heads, least_training_bytes, narrowed, suggest, tried_tokens
 from .timing import compiled_loss
 
 MAX_VALID_TOKENS = 250_000  # for a validation while training
@@ -345,7 +346,14 @@ def prepare(
     if vocab.tokenizer is not None:
         tokenizer_config = replace(tokenizer_config, kind=vocab.tokenizer.kind)  # type: ignore[arg-type]
     config = RunConfig(model, data_config, tokenizer_config, model_config, training, task=chosen_task.name)
-    row.build(model_config, interface_of(vocab))  # what does not fit the data is told before anything is written
+    built = row.build(model_config, interface_of(vocab))  # what does not fit is told before anything is written
+    if row.learns_by == "gradients":
+        check_memory(
+            least_training_bytes(num_parameters(built), model_config, training, len(stores["train"])),
+            f"training {num_parameters(built):,} weights, {training.batch_size} x {training.context} steps at a time,",
+            "Choose a smaller model.model_dim, training.batch_size or training.context, or compute batches in parts: "
+            "training.micro_batches.",
+        )
     tell(sizes_in_words(config))
     weights = None
     if base is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ..settings import TrainingConfig
 from ..tasks.task import Facts
 
 DEFAULT_MINUTES = 2.0
@@ -136,6 +137,15 @@ def _for_pairs(model_name: str, facts: Facts) -> tuple[dict[str, Any], dict[str,
         "sample_tokens": max(1, min(200, facts.length)),
     }
     return model, training
+
+
+def least_training_bytes(num_weights: int, model: Any, training: TrainingConfig, train_tokens: int) -> int:
+    """What training by gradients cannot do without: weights and gradients, what the optimiser remembers of each and a
+    copy to go back to, and of each step of a batch about four activations a layer."""
+    copies = 2 if training.optimizer == "sgd" else 3
+    places = training.batch_tokens or training.batch_size * min(training.context, train_tokens)
+    width = getattr(model, "num_layers", 1) * getattr(model, "model_dim", 1)
+    return 4 * (num_weights * (1 + 2 * copies) + 4 * width * places // training.micro_batches)
 
 
 def fitting_heads(suggested: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
