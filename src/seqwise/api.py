@@ -95,6 +95,11 @@ class TrainedRun:
         config = self.run.config.data
         return self.task.predict(self.model, opened, part, self.run.vocab, config, **options)
 
+    def sources(self, data: str | Path | None = None, *, split: str | None = None) -> Iterator[str]:
+        """Pairs: the sources of the run's own test part, or of other data."""
+        opened, part = self._open(data, split)
+        return (source for source, _ in opened.parts[part])
+
     def answers(self, lines: Iterable[str], **options: Any) -> Iterator[Answer]:
         """An answer for each line, with scores; options as in `DecodingConfig`, and `with_alignments`."""
         if not isinstance(self.task, AnswersLines):

@@ -57,7 +57,7 @@ def test_a_table_is_trained_on_scored_and_forecast(terminal: Any, table: Path, m
 
 def test_the_score_can_be_read_by_a_program(terminal: Any, run: Path) -> None:
     out, err = terminal.done("evaluate", run, "--horizon", "4", "--json")
-    found = json.loads(out)
+    found = json.loads(out)["results"][0]
     assert err == ""
     assert (found["run"], found["horizon"], found["season"], found["steps"]) == ("run", 4, 7, 10)
     assert set(found["mae_by_column"]) == {"season", "line"}
@@ -67,7 +67,7 @@ def test_the_score_can_be_read_by_a_program(terminal: Any, run: Path) -> None:
 
 def test_two_runs_are_scored_side_by_side(terminal: Any, table: Path, run: Path) -> None:
     terminal.done("train", table, "--model", "gru", "--out", "other", *TRAINING, *SIZES["gru"])
-    found = json.loads(terminal.done("evaluate", run, "other", "--json")[0])
+    found = json.loads(terminal.done("evaluate", run, "other", "--json")[0])["results"]
     assert [score["run"] for score in found] == ["run", "other"]
     lines = terminal.done("evaluate", run, "other", "--split", "valid")[0].splitlines()
     *scores, comparison = lines

@@ -400,7 +400,7 @@ def test_a_line_of_50_megabytes_is_just_a_long_line(world: World, tmp_path: Path
     valid.write_text(TEXT)
     checked = call_and_measure(world, "data", "check", line, "--valid", valid, "--json")
     checked.is_done()
-    assert json.loads(checked.out)["parts"]["train"]["longest_line"] == line.stat().st_size
+    assert json.loads(checked.out)["results"][0]["parts"]["train"]["longest_line"] == line.stat().st_size
     trained = call_and_measure(
         world, "train", line, "--valid", valid, "--model", "lstm", "--tokenizer", "char", "--steps", "2",
         "--set", "model.model_dim=8", "--set", "training.threads=1", "--out", tmp_path / "run",

@@ -17,10 +17,10 @@ from ..comparison.compare import Watch, choose_settings, run_comparison
 from ..comparison.folder import Folder
 from ..comparison.results import Comparison
 from ..comparison.table import table_rows
-from ..config import to_json
 from ..errors import ConfigError
 from . import note, say
 from .progress import LINE_SECONDS
+from .results import say_results
 from .tables import columns
 from .training import ctrl_c
 
@@ -43,7 +43,7 @@ def run_compare(
     with _watching() as watch, ctrl_c() as wants_stop:
         found = run_comparison(path, settings, watch=watch, wants_stop=wants_stop)
     if as_json:
-        say(to_json(found.to_dict()))
+        say_results("compare", [found.to_dict()])
     else:
         show(found, path)
     if not found.is_complete:

@@ -6,11 +6,11 @@ import sys
 from pathlib import Path
 
 from ..api import TrainedRun
-from ..config import to_json
 from ..errors import ConfigError, DataError
 from ..inspection.inspect import UNSEEN, Inspection, InspectOptions, inspect_run
 from ..inspection.page import save_inspection
 from . import note, say
+from .results import say_results
 
 
 def inspect_runs(
@@ -37,7 +37,7 @@ def inspect_runs(
             for line in one.reading.notes:
                 note(f"note: {line}")
     if as_json:
-        say(to_json([one.to_dict() for one in found]))
+        say_results("inspect", (one.to_dict() for one in found))
         return
     say(f"{out}: {save_inspection(found, out) / 1e6:.1f} MB, open it in a browser")
 

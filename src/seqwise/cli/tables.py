@@ -95,6 +95,24 @@ def family_table() -> Iterator[str]:
     yield "Settings of one: seqwise models gpt"
 
 
+def family_facts(name: str | None) -> Iterator[dict[str, Any]]:
+    """The families, or one of them with its settings, for programs."""
+    for each, row in MODELS.items() if name is None else [(name, family(name))]:
+        facts = {"name": each, "year": row.year, "learns_by": row.learns_by, "tasks": row.tasks}
+        facts |= {"state": row.state, "fixed": row.fixed}
+        if name is not None:
+            facts["settings"] = [
+                {
+                    "name": f"model.{setting.name}",
+                    "default": None if setting.default is dataclasses.MISSING else setting.default,
+                    "choices": setting.choices,
+                    "about": setting.sentence,
+                }
+                for setting in settings_of(row.config).values()
+            ]
+        yield facts
+
+
 def family_settings(name: str) -> Iterator[str]:
     row = family(name)
     yield f"{name} ({row.year}): {row.fixed}. Learns by {row.learns_by}; its state is {row.state}."

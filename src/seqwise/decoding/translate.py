@@ -76,6 +76,10 @@ def translate(
 
     `on_answers` is told how many more were found, as they are found: by whatever thread, and long before their turn.
     """
+    if with_alignments and not model.can_align:
+        raise ConfigError(
+            "this model has no attention to read an alignment from; train one with model.attention=general."
+        )
     lines = iter(lines)
     while chunk := list(islice(lines, LINES)):
         with evaluating(model):
@@ -152,10 +156,6 @@ def _align(model: Any, vocab: Vocab, rows: Rows, chosen: np.ndarray, found: list
     some = Rows.of(rows.ids[rows.edges[place] : rows.edges[place + 1]] for place in chosen)
     batch = PairStore(some, targets, []).batch(np.arange(len(chosen))).to(device_of(model))
     weights = model.align(batch)
-    if weights is None:
-        raise ConfigError(
-            "this model has no attention to read an alignment from; train one with model.attention=general."
-        )
     return [
         Alignment(
             [source.piece(token) for token in some.ids[some.edges[row] : some.edges[row + 1] - 1].tolist()],

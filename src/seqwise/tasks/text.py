@@ -35,6 +35,7 @@ class TextTask:
     metrics = ("nats_per_token", "perplexity", "bits_per_char")
     score_options: tuple[str, ...] = ("view", "context", "stride")
     reads_lines = False
+    writes_table = False
 
     def open(self, config: DataConfig) -> TextData:
         if config.columns:
