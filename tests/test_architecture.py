@@ -14,7 +14,7 @@ import seqwise
 
 ROOT = Path(seqwise.__file__).parent
 STAGES = [
-    {"errors", "config", "settings"},
+    {"errors", "config", "settings", "wording"},
     {"pages", "text"},
     {"data"},
     {"layers"},

@@ -10,12 +10,12 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import ConfigError, SeqwiseError
+from ..wording import as_typed
 
 app = typer.Typer(
     name="seqwise",
     help="Every sequence model, from n-grams to Transformers: train it, evaluate it, let it write, on your own data.",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
@@ -32,7 +32,8 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for 
 def main() -> None:
     """Run a command. Exit code 0 done, 1 our fault (traceback), 2 the user's input, 130 Ctrl-C."""
     try:
-        app()
+        with as_typed():
+            app()
     except SeqwiseError as error:
         sys.stderr.write(f"error: {error}\n")
         sys.exit(2)
@@ -291,7 +292,7 @@ def generate(
         stream_text(trained, prompt, config)
         return
     found = search(trained.model, [trained.prompt_ids(prompt)], config)[0]
-    texts = [prompt + trained.tokenizer.decode(hypothesis.tokens) for hypothesis in found]
+    texts = [prompt + trained.text_after(prompt, hypothesis.tokens) for hypothesis in found]
     if as_json:
         from .results import say_results
 

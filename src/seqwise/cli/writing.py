@@ -15,12 +15,12 @@ def stream_text(trained: TrainedRun, prompt: str, config: DecodingConfig) -> Non
     shown = ""
     for token in stream(trained.model, trained.prompt_ids(prompt), config):
         tokens.append(token)
-        text = trained.tokenizer.decode(tokens)
+        text = trained.text_after(prompt, tokens)
         if text.endswith("\ufffd") or not text.startswith(shown):
             continue
         sys.stdout.write(text[len(shown) :])
         sys.stdout.flush()
         shown = text
-    final = trained.tokenizer.decode(tokens)
+    final = trained.text_after(prompt, tokens)
     sys.stdout.write((final[len(shown) :] if final.startswith(shown) else "") + "\n")
     sys.stdout.flush()

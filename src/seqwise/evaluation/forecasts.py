@@ -99,6 +99,9 @@ class ForecastScore:
     def horizon(self) -> int:
         return int(self.errors["model"].shape[1])
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.headline()}>"
+
     def headline(self) -> str:
         low, high = self.interval
         return (

@@ -85,6 +85,9 @@ class Score:
         low, high = self.interval
         return low * bits, high * bits
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.headline()}>"
+
     def headline(self) -> str:
         low, high = self.bits_interval
         return (

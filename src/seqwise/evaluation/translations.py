@@ -133,6 +133,9 @@ class TranslationScore:
         """BLEU counts four words in a row: of targets that have hardly so many it says nothing."""
         return bool(self.bleu_segments.statistics[0, :, 1].mean() >= SHORTEST_SENTENCE)
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.headline()}>"
+
     def headline(self) -> str:
         bleu = f"BLEU {_with_interval(self.bleu_segments)}, " if self.has_sentences else ""
         return (
