@@ -421,7 +421,8 @@ def export(
     from ..interop.runs import export_run
     from ..run import Run
 
-    export_run(Run.open(run), to, path)
+    for sentence in export_run(Run.open(run), to, path):
+        note(f"note: {sentence}")
     say(f"{path}: written ({path.stat().st_size:,} bytes)")
 
 
