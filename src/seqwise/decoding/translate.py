@@ -108,6 +108,8 @@ def _translate_chunk(
         for ids, cut in zip(encoded, is_cut, strict=True)
     )
     asked = np.array([place for place, text in enumerate(texts) if text], dtype=np.int64)
+    if len(asked) < len(texts):  # an empty line has its answer
+        on_answers(len(texts) - len(asked))
     order = asked[np.argsort(rows.lengths[asked], kind="stable")]
     width = config.beam_width if config.method == "beam" else config.num_results
     batches = [order[start:end] for start, end in cuts_by_length(rows.lengths[order], max(1, PLACES // width))]

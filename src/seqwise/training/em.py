@@ -103,9 +103,10 @@ def expect_and_maximise(
             event += f"{-objective / num_steps:.4f} nats per step" + (", the best so far" if is_best else "")
             progress.restart, progress.iteration, progress.objective = progress.restart + 1, 0, None
             progress.is_stopped = progress.restart == config.restarts
+        left = config.steps * (config.restarts - progress.restart) - progress.iteration  # at most
         yield Report(
             step=progress.step,
-            steps=config.steps * config.restarts,
+            steps=progress.step + left,
             tokens=progress.step * num_steps,
             loss=-objective / num_steps,
             learning_rate=0.0,
