@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +20,65 @@ ROOT = Path(seqwise.__file__).parent
 def test_one_is_singular() -> None:
     assert [counted(n, "token") for n in (0, 1, 2, 1200)] == ["0 tokens", "1 token", "2 tokens", "1,200 tokens"]
     assert counted(2, "series", "series") == "2 series"
+
+
+SINGLE = re.compile(r"(?<![\d.,:-])1 (\w+s)\b")  # "1 tokens", but not "0.1 nats" and "90/5/1 parts"
+NO_PLURALS = {"is", "was", "has", "does", "lies", "occurs", "series"}
+
+
+def wrong_plurals(text: str) -> list[str]:
+    return [found[0] for found in SINGLE.finditer(text) if found[1] not in NO_PLURALS]
+
+
+def test_one_of_a_thing_is_told_as_one(terminal: Any, tmp_path: Path) -> None:
+    """A line, a column, a step, a minute, a token of a prompt: wherever a number may be one."""
+    (tmp_path / "line.txt").write_text("the cat sat on the mat and the rat sat on the cat " * 8 + "\n")
+    (tmp_path / "one.csv").write_text("value\n" + "".join(f"{n % 7}\n" for n in range(60)) + "900\n" * 1)
+    (tmp_path / "pair.tsv").write_text("".join(f"{a}{b}\t{b}{a}\n" for a in "abcde" for b in "fghij"))
+    (tmp_path / "valid.tsv").write_text("aé\téa\n")
+    commands = [
+        [
+            "train",
+            "line.txt",
+            "--model",
+            "gpt",
+            "--steps",
+            "1",
+            "--out",
+            "gpt",
+            "--set",
+            "model.model_dim=8",
+            "--set",
+            "model.num_heads=2",
+        ],
+        ["train", "line.txt", "--model", "hmm", "--steps", "1", "--set", "training.restarts=1", "--out", "hmm"],
+        ["train", "line.txt", "--model", "ngram", "--tokenizer", "word", "--out", "words"],
+        ["train", "one.csv", "--model", "kalman", "--steps", "1", "--out", "numbers"],
+        ["evaluate", "numbers", "--horizon", "1"],
+        ["generate", "words", "--prompt", "wombat", "--max-tokens", "1"],
+        ["inspect", "gpt", "--text", "th"],
+        ["data", "check", "line.txt"],
+        ["data", "check", "one.csv"],
+        ["data", "check", "pair.tsv", "--valid", "valid.tsv"],
+        ["inspect", "numbers", "--row", "0"],
+    ]
+    told = ""
+    for command in commands:
+        told += "".join(terminal.done(*command))
+    told += "".join(path.read_text() for path in tmp_path.glob("*/card.md"))
+    told += (tmp_path / "inspect.html").read_text()
+    told += "".join(repr(seqwise.load(tmp_path / name)) for name in ("gpt", "words"))
+    assert wrong_plurals(told) == []
+    for single in (
+        "in 1 line;",
+        "1 number (value)",
+        "over 1 step ",
+        "- Training: 1 step,",
+        "1 iteration,",
+        "1 word is",
+    ):
+        assert single in told
+    assert wrong_plurals("1 tokens, 0.1 nats, 11 steps, 1 series") == ["1 tokens"]
 
 
 @pytest.mark.parametrize(

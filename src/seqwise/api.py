@@ -392,7 +392,8 @@ class TrainedRun:
         yield from unseen_in(self.tokenizer, prompt)
         ids, context = self.tokenizer.encode(prompt), getattr(self.model, "context", None)
         if context is not None and len(ids) >= context:
-            yield f"the prompt has {len(ids)} tokens and the model sees {context}: it reads the end of the prompt only"
+            read = counted(len(ids), "token")
+            yield f"the prompt has {read} and the model sees {context}: it reads the end of the prompt only"
 
 
 @speaks_python

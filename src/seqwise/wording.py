@@ -37,9 +37,14 @@ OPTION = re.compile(
 COMMAND = re.compile(rf"\bseqwise ({'|'.join(VERBS)})((?: (?:--[a-z-]+|[^\s;,()-][^\s;,()]*[^\s;,().]|[^\s;,().-]))*)")
 
 
+def plural(number: float, thing: str, things: str = "") -> str:
+    """ "token" for one, "tokens" for more and for none."""
+    return thing if number == 1 else things or f"{thing}s"
+
+
 def counted(number: int, thing: str, things: str = "") -> str:
     """ "1 token", "1,200 tokens"."""
-    return f"{number:,} {thing if number == 1 else things or f'{thing}s'}"
+    return f"{number:,} {plural(number, thing, things)}"
 
 
 def in_python(sentence: str, *, resume: str = "continue_training") -> str:

@@ -122,7 +122,7 @@ def test_a_check_can_be_read_by_a_program(terminal: Any, poems: Path) -> None:
         (b"", "poems.txt: the file is empty. Give some text to learn from."),
         (
             b"x",
-            "poems.txt: too little text: 1 characters in all leave 0 to train. A model needs a few hundred at least.",
+            "poems.txt: too little text: 1 character in all leave 0 to train. A model needs a few hundred at least.",
         ),
         (
             b"ok\ncaf\xe9\n",

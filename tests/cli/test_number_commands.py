@@ -40,7 +40,7 @@ def run(terminal: Any, table: Path) -> Path:
 @pytest.mark.parametrize("model", list(SIZES))
 def test_a_table_is_trained_on_scored_and_forecast(terminal: Any, table: Path, model: str) -> None:
     out, err = terminal.done("train", table, "--model", model, "--out", "run", *TRAINING, *SIZES[model])
-    assert "x.csv: 100 steps of 2 numbers (season, line), 1 numbers missing; split in order 80/10/10" in err
+    assert "x.csv: 100 steps of 2 numbers (season, line), 1 number missing; split in order 80/10/10" in err
     assert 'column date holds words ("day 0") and is left out' in err
     assert out.splitlines()[0].startswith("run: on valid: log-likelihood ")
     assert "seasonal naive" in out.splitlines()[0]

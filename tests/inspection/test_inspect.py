@@ -130,7 +130,7 @@ def test_words_that_are_not_known_are_shown_as_they_were_written(tmp_path: Path)
     run = train(tmp_path / "text.txt", "ngram", out=tmp_path / "run", tokenizer="word")
     found = inspect_run(run, "the animal sat")
     assert found.reading.pieces[1:] == ["the ", "animal⟨unk⟩ ", "sat "]
-    assert any("1 words are not in the vocabulary" in note for note in found.reading.notes)
+    assert any("1 word is not in the vocabulary" in note for note in found.reading.notes)
 
 
 def test_a_text_longer_than_the_context_is_cut_and_told(runs: dict[str, TrainedRun]) -> None:

@@ -346,7 +346,7 @@ def good_text(folder: Path) -> None:
     ("make", "options", "words"),
     [
         (empty_file, [], ["data.txt: the file is empty. Give some text"]),
-        (one_character, [], ["data.txt: too little text: 1 characters in all"]),
+        (one_character, [], ["data.txt: too little text: 1 character in all"]),
         (invalid_utf8, [], ["data.txt: not UTF-8: line 2, byte 14 is 0xff"]),
         (no_text, [], ["data.txt: no text files", ".png"]),
         (good_text, ["--model", "gtp"], ['unknown model "gtp". Did you mean "gpt"?']),

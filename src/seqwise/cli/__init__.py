@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import ConfigError, SeqwiseError
-from ..wording import as_typed
+from ..wording import as_typed, counted
 
 app = typer.Typer(
     name="seqwise",
@@ -244,7 +244,7 @@ def _report_on_search(
         return
     for name, found in reports:
         best = "all texts" if found.has_exhaustive else "the widest beams"
-        say(f"{name}: {found.pairs:,} sources; the best known is that of {best}")
+        say(f"{name}: {counted(found.pairs, 'source')}; the best known is that of {best}")
         for line in columns(list(found.rows())):
             say(line)
 

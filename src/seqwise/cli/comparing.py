@@ -18,6 +18,7 @@ from ..comparison.folder import Folder
 from ..comparison.results import Comparison
 from ..comparison.table import table_rows
 from ..errors import ConfigError
+from ..wording import counted
 from . import note, say
 from .progress import LINE_SECONDS
 from .results import say_results
@@ -98,7 +99,7 @@ class _Bars:
     def begin(self, what: str, trials: Sequence[str]) -> None:
         if self.stage is not None:
             self.bar.remove_task(self.stage)
-        self.stage = self.bar.add_task(what, total=len(trials), detail=f"{len(trials)} trials")
+        self.stage = self.bar.add_task(what, total=len(trials), detail=counted(len(trials), "trial"))
 
     def progress(self, trial: str, line: dict[str, Any]) -> None:
         if trial not in self.trials:

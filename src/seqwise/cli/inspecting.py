@@ -9,6 +9,7 @@ from ..api import TrainedRun
 from ..errors import ConfigError, DataError
 from ..inspection.inspect import UNSEEN, Inspection, InspectOptions, inspect_run
 from ..inspection.page import save_inspection
+from ..wording import counted
 from . import note, say
 from .results import say_results
 
@@ -20,7 +21,7 @@ def inspect_runs(
     texts = texts or []
     if len(paths) * max(1, len(texts)) > 2:
         raise ConfigError(
-            f"{len(paths)} runs on {max(1, len(texts))} texts do not fit side by side; "
+            f"{counted(len(paths), 'run')} on {counted(max(1, len(texts)), 'text')} do not fit side by side; "
             "look at one or two runs, or at two texts of one run."
         )
     runs = [TrainedRun(path) for path in paths]

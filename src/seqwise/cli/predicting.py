@@ -12,6 +12,7 @@ from ..api import TrainedRun
 from ..data.files import kind_of, lines_of, read_text
 from ..decoding.translate import Answer
 from ..errors import DataError
+from ..wording import plural
 from . import note, say
 from .progress import counting
 from .results import say_results
@@ -44,9 +45,8 @@ def answer_lines(
                 say(line)
     if num_cut:
         longest = run.model.context
-        note(
-            f"note: {num_cut:,} lines are longer than the {longest} tokens the model can place; the beginning was read"
-        )
+        are = plural(num_cut, "line is", "lines are")
+        note(f"note: {num_cut:,} {are} longer than the {longest} tokens the model can place; the beginning was read")
 
 
 def answer_part(

@@ -11,6 +11,7 @@ import typer
 from ..api import TrainedRun
 from ..training.recipes import all_recipes, find_recipe, read_recipe
 from ..training.session import resume
+from ..wording import plural
 from . import note, say
 from .progress import display
 from .results import say_results
@@ -39,7 +40,7 @@ def run_recipe(name: str, *, out: Path | None, quick: bool, should_resume: bool,
     if quick:
         note(f"shortened: {', '.join(recipe.quick)}; this form shows that the recipe runs, not what it reaches")
     else:
-        note(f"about {recipe.minutes:g} minutes on two cores")
+        note(f"about {recipe.minutes:g} {plural(recipe.minutes, 'minute')} on two cores")
     began = time.perf_counter()
     with display() as shown:
         if should_resume:

@@ -26,6 +26,7 @@ from ..data.batch import Batch, Values
 from ..data.numbers import NumberStore, Scaling
 from ..errors import ConfigError
 from ..models.contract import State, device_of, evaluating, kept_of, select_rows
+from ..wording import counted
 from .likelihood import CHUNK
 from .segments import Metric, Segments
 
@@ -106,14 +107,14 @@ class ForecastScore:
         low, high = self.interval
         return (
             f"log-likelihood {self.log_likelihood:.4f} nats per step (95 %: {low:.4f} to {high:.4f}); MAE "
-            f"{self.mae():.4g} over {self.horizon} steps (naive {self.mae('naive'):.4g}, seasonal naive "
+            f"{self.mae():.4g} over {counted(self.horizon, 'step')} (naive {self.mae('naive'):.4g}, seasonal naive "
             f"{self.mae('seasonal'):.4g}); 95 % intervals cover {100 * self.coverage:.1f} %"
         )
 
     def rows(self) -> Iterator[tuple[str, str]]:
         low, high = self.interval
         yield "log-likelihood, nats per step", f"{self.log_likelihood:.4f} (95 %: {low:.4f} to {high:.4f})"
-        yield f"MAE, {self.horizon} steps ahead", f"{self.mae():.5g}"
+        yield f"MAE, {counted(self.horizon, 'step')} ahead", f"{self.mae():.5g}"
         yield "MAE of naive", f"{self.mae('naive'):.5g}"
         yield "MAE as a share of naive, mean of columns", f"{self.relative_error:.3f}"
         yield f"MAE of seasonal naive (season {self.season})", f"{self.mae('seasonal'):.5g}"

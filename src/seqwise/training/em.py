@@ -20,6 +20,7 @@ from torch import Tensor
 from ..errors import TrainingError
 from ..run import Checkpoint, load_weights
 from ..settings import TrainingConfig
+from ..wording import counted
 from .loop import Hooks
 from .report import Report
 
@@ -99,7 +100,7 @@ def expect_and_maximise(
                 progress.best = objective
                 if hooks.keep_best:
                     hooks.keep_best()
-            event = f"start {progress.restart + 1} of {config.restarts}: {progress.iteration} iterations, "
+            event = f"start {progress.restart + 1} of {config.restarts}: {counted(progress.iteration, 'iteration')}, "
             event += f"{-objective / num_steps:.4f} nats per step" + (", the best so far" if is_best else "")
             progress.restart, progress.iteration, progress.objective = progress.restart + 1, 0, None
             progress.is_stopped = progress.restart == config.restarts
