@@ -14,7 +14,7 @@ import seqwise
 
 ROOT = Path(seqwise.__file__).parent
 STAGES = [
-    {"errors", "config", "settings", "checks", "machine"},
+    {"errors", "config", "settings", "checks", "machine", "wording"},
     {"pages", "text"},
     {"data"},
     {"layers"},

@@ -42,7 +42,7 @@ def test_the_list_names_every_data_set_and_how_to_get_it(terminal: Any) -> None:
 def test_the_list_can_be_read_by_a_program(terminal: Any) -> None:
     code, out, err = terminal.run("data", "list", "--json")
     assert (code, err) == (0, "")
-    rows = {row["name"]: row for row in json.loads(out)}
+    rows = {row["name"]: row for row in json.loads(out)["results"]}
     assert list(rows) == [*BUILTIN, *EXAMPLE_SETS, *(name for name, _ in PAIR_TOYS.values()), *PUBLIC]
     assert rows["python-source"]["built_in"] is True
     assert rows["ptb"]["at_hand"] is False
@@ -109,7 +109,7 @@ def test_a_check_shows_what_to_look_at(terminal: Any, poems: Path) -> None:
 def test_a_check_can_be_read_by_a_program(terminal: Any, poems: Path) -> None:
     code, out, err = terminal.run("data", "check", poems, "--split-at", "80/20", "--json")
     assert (code, err) == (0, "")
-    found = json.loads(out)
+    found = json.loads(out)["results"][0]
     assert found["parts"]["train"]["characters"] == len(TEXT) * 8 // 10
     assert list(found["parts"]) == ["train", "valid"]
     assert found["estimate"]["tokens"] > 0
@@ -122,7 +122,7 @@ def test_a_check_can_be_read_by_a_program(terminal: Any, poems: Path) -> None:
         (b"", "poems.txt: the file is empty. Give some text to learn from."),
         (
             b"x",
-            "poems.txt: too little text: 1 characters in all leave 0 to train. A model needs a few hundred at least.",
+            "poems.txt: too little text: 1 character in all leave 0 to train. A model needs a few hundred at least.",
         ),
         (
             b"ok\ncaf\xe9\n",

@@ -40,7 +40,7 @@ def run(terminal: Any, table: Path) -> Path:
 @pytest.mark.parametrize("model", list(SIZES))
 def test_a_table_is_trained_on_scored_and_forecast(terminal: Any, table: Path, model: str) -> None:
     out, err = terminal.done("train", table, "--model", model, "--out", "run", *TRAINING, *SIZES[model])
-    assert "x.csv: 100 steps of 2 numbers (season, line), 1 numbers missing; split in order 80/10/10" in err
+    assert "x.csv: 100 steps of 2 numbers (season, line), 1 number missing; split in order 80/10/10" in err
     assert 'column date holds words ("day 0") and is left out' in err
     assert out.splitlines()[0].startswith("run: on valid: log-likelihood ")
     assert "seasonal naive" in out.splitlines()[0]
@@ -57,7 +57,7 @@ def test_a_table_is_trained_on_scored_and_forecast(terminal: Any, table: Path, m
 
 def test_the_score_can_be_read_by_a_program(terminal: Any, run: Path) -> None:
     out, err = terminal.done("evaluate", run, "--horizon", "4", "--json")
-    found = json.loads(out)
+    found = json.loads(out)["results"][0]
     assert err == ""
     assert (found["run"], found["horizon"], found["season"], found["steps"]) == ("run", 4, 7, 10)
     assert set(found["mae_by_column"]) == {"season", "line"}
@@ -67,7 +67,7 @@ def test_the_score_can_be_read_by_a_program(terminal: Any, run: Path) -> None:
 
 def test_two_runs_are_scored_side_by_side(terminal: Any, table: Path, run: Path) -> None:
     terminal.done("train", table, "--model", "gru", "--out", "other", *TRAINING, *SIZES["gru"])
-    found = json.loads(terminal.done("evaluate", run, "other", "--json")[0])
+    found = json.loads(terminal.done("evaluate", run, "other", "--json")[0])["results"]
     assert [score["run"] for score in found] == ["run", "other"]
     few = terminal.done("evaluate", run, "other", "--split", "valid")[0].splitlines()[-1]
     assert "too little data to tell which is better" in few  # of five rows

@@ -401,7 +401,7 @@ def test_a_comparison_is_a_folder_with_all_its_files(folder: Path, comparison: C
 
 def test_the_command_prints_what_it_wrote(finished: tuple[Path, Result], comparison: Comparison) -> None:
     _, result = finished
-    assert Comparison.from_dict(json.loads(result.out)) == comparison
+    assert Comparison.from_dict(json.loads(result.out)["results"][0]) == comparison
 
 
 def test_one_split_and_one_fingerprint_for_all(folder: Path, comparison: Comparison) -> None:

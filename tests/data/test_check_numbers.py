@@ -53,4 +53,4 @@ def test_from_the_command_line(terminal: Any, tmp_path: Path, values: np.ndarray
     out, _ = terminal.done("data", "check", path)
     assert "the series resembles itself after 20 steps" in out
     out, _ = terminal.done("data", "check", path, "--json")
-    assert json.loads(out)["season"] == 20
+    assert json.loads(out)["results"][0]["season"] == 20

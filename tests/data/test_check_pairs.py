@@ -83,7 +83,12 @@ def test_from_the_command_line(terminal: Any, tmp_path: Path) -> None:
     )
     assert (out.splitlines()[-1], err) == ("nothing odd found", "")
     out, _ = terminal.done("data", "check", path, "--valid", write(tmp_path / "b.tsv", VALID), "--json")
-    assert json.loads(out)["parts"]["valid"]["source_words"] == {"low": 5, "middle": 5, "high": 5, "most": 5}
+    assert json.loads(out)["results"][0]["parts"]["valid"]["source_words"] == {
+        "low": 5,
+        "middle": 5,
+        "high": 5,
+        "most": 5,
+    }
 
 
 def test_two_texts_are_pairs_where_the_user_says_so(terminal: Any, tmp_path: Path) -> None:

@@ -87,7 +87,7 @@ def test_a_comma_in_quotes_is_part_of_a_name(tmp_path: Path) -> None:
 def test_what_is_missing_is_marked(tmp_path: Path, cell: str) -> None:
     data = read(tmp_path, table([*ROWS[:5], (5, cell), *ROWS[6:]]))
     assert np.argwhere(np.isnan(data.values)).tolist() == [[5, 1]]
-    assert ", 1 numbers missing;" in data.description
+    assert ", 1 number missing;" in data.description
 
 
 @pytest.mark.parametrize("cell", ["inf", "-inf", "Infinity", "1e999", "-1e999", "1e200"])

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from seqwise.data.source import TextData, TextPart, check_learnable, joined_text, open_text, open_whole
 from seqwise.errors import ConfigError, DataError
+from seqwise.wording import counted
 
 EXAMPLES = settings(max_examples=50, deadline=None, derandomize=True, database=None)
 TEXT = "".join(f"line {i}: häuser\n" for i in range(50))
@@ -189,7 +190,7 @@ def test_an_empty_file_to_validate_on_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["x", "\n", "é", "ab", "x" * 19])
 def test_a_file_too_short_to_split_is_told_how_short(text: str, tmp_path: Path) -> None:
     path = write(tmp_path / "poems.txt", text)
-    with pytest.raises(DataError, match=f"too little text: {len(text)} characters in all"):
+    with pytest.raises(DataError, match=f"too little text: {counted(len(text), 'character')} in all"):
         open_text(path)
 
 

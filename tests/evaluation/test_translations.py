@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -78,6 +80,14 @@ def test_bleu_by_length_sorts_sentences_by_the_words_of_their_source() -> None:
     score = score_of(["a b c d", "x", "y", "a b c d e"], ["a b c d", "a b c d", "a b c d", "a b c d e"], sources)
     assert [(words, num) for words, num, _ in score.by_length] == [("1 to 5", 1), ("6 to 10", 2), ("over 30", 1)]
     assert [round(bleu) for _, _, bleu in score.by_length] == [100, 0, 100]
+
+
+def test_nothing_in_common_is_zero_and_not_minus_zero() -> None:
+    references = ["a b c d", "e f g h"]
+    score = score_of(["x x x x", "y y y y"], references)
+    told = [score.headline(), *(value for _, value in score.rows()), json.dumps(score.to_dict()), repr(score)]
+    assert [line for line in told if "-0.0" in line] == []
+    assert score.headline().startswith("BLEU 0.00 (95 %: 0.00 to 0.00), chrF 0.00 (95 %: 0.00 to 0.00)")
 
 
 def test_exact_matches_tokens_and_signature() -> None:

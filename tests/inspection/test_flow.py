@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import pytest
@@ -124,6 +125,22 @@ def test_what_arrives_through_a_block_is_what_is_left_without_its_skip(
         flow = next(flow for flow in found if flow.what == "block" and f".{number}" in flow.site)
         for lag in (0, 1, 5):
             assert flow.by_lag[lag] == pytest.approx(float(lengths[:, step - lag].mean()), rel=1e-6)
+
+
+def test_what_arrives_through_a_block_is_no_rounding() -> None:
+    """A block that adds next to nothing: around it and through it differ in digits that 32 bits do not have."""
+    exact = build("gpt", context=16, num_layers=2, model_dim=8, num_heads=2)
+    for name, parameter in exact.body.blocks.named_parameters():
+        if name.endswith(("to_output.weight", "narrow.weight")):
+            parameter.data *= 1e-7
+    batch = next_token_batch(rows(1, 12))
+    expected, found = (
+        gradient_flow(model, batch, steps=[11], most_lags=8) for model in (exact, copy.deepcopy(exact).float())
+    )
+    through = [(one, other) for one, other in zip(expected, found, strict=True) if one.what == "block"]
+    assert len(through) == 2
+    for one, other in through:
+        assert other.by_lag == pytest.approx(one.by_lag, rel=1e-3)
 
 
 def test_a_window_is_not_reached_from_behind_its_end() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,26 @@ def test_influence_is_the_divergence_of_predictions(case: Case) -> None:
         p, q = distribution(model, prefix), distribution(model, [5, *prefix[1:]])
         expected = float((p * np.log(np.where(p > 0, p, 1) / np.where(p > 0, q, 1))).sum())
         assert found.by_distance[d - 1] == pytest.approx(max(0.0, expected), abs=1e-5)
+
+
+@pytest.mark.parametrize("family", ["rnn", "lstm", "gpt"])
+def test_what_hardly_moves_is_measured_and_no_rounding(family: str) -> None:
+    """Against 64 bits, where predictions differ in digits that 32 bits do not have."""
+    model = build(next(case for case in CASES if case.family == family))
+    for parameter in model.parameters():
+        parameter.data *= 0.05  # little is left of a token after a few steps
+    found = influence_by_distance(model, ids(8), most_distance=8, most_changes=1, seed=3)
+    changed = np.random.default_rng(3)  # the change that was drawn
+    place = int(changed.permutation(7)[0])
+    others = ids(8)[ids(8) != ids(8)[place]]
+    other = others[int(changed.integers(len(others)))]
+    as_it_is, copied = ids(8), ids(8)
+    copied[place] = other
+    exact = copy.deepcopy(model).double()
+    for d, value in enumerate(found.by_distance, start=1):
+        p, q = (distribution(exact, text[: place + d].tolist()) for text in (as_it_is, copied))
+        assert value == pytest.approx(float((p * (q / p - 1 - np.log(q / p))).sum()), rel=1e-2, abs=1e-27)
+    assert 0 < min(found.by_distance) < 1e-10  # 32 bits say 1e-8, or nothing
 
 
 @pytest.mark.parametrize("order", [1, 2, 3])

@@ -130,7 +130,7 @@ def test_words_that_are_not_known_are_shown_as_they_were_written(tmp_path: Path)
     run = train(tmp_path / "text.txt", "ngram", out=tmp_path / "run", tokenizer="word")
     found = inspect_run(run, "the animal sat")
     assert found.reading.pieces[1:] == ["the ", "animal⟨unk⟩ ", "sat "]
-    assert any("1 words are not in the vocabulary" in note for note in found.reading.notes)
+    assert any("1 word is not in the vocabulary" in note for note in found.reading.notes)
 
 
 def test_a_text_longer_than_the_context_is_cut_and_told(runs: dict[str, TrainedRun]) -> None:
@@ -253,7 +253,7 @@ def test_the_command_writes_a_page_and_json_holds_what_it_shows(
     assert str(page) in out
     assert page.read_text(encoding="utf-8").count('class="column"') == 2 * 8
     out, _ = terminal.done("inspect", runs["gpt"].path, "--text", "The books", "--json")
-    (found,) = json.loads(out)
+    (found,) = json.loads(out)["results"]
     assert found["reading"]["pieces"][1:] == list("The books")
     assert len(found["attention"]) == 2
     assert found["flow"]
@@ -264,7 +264,7 @@ def test_without_a_text_unseen_text_of_the_run_is_read(
     runs: dict[str, TrainedRun], tmp_path: Path, terminal: Terminal
 ) -> None:
     out, _ = terminal.done("inspect", runs["ngram"].path, "--json", "--most-tokens", "40")
-    assert len(json.loads(out)[0]["reading"]["pieces"]) == 41
+    assert len(json.loads(out)["results"][0]["reading"]["pieces"]) == 41
 
 
 def test_standard_input_is_read_once_for_two_runs(
@@ -272,7 +272,7 @@ def test_standard_input_is_read_once_for_two_runs(
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"The \xff books")))
     out, _ = terminal.done("inspect", runs["ngram"].path, runs["lstm"].path, "--text", "-", "--json")
-    assert [one["text"] for one in json.loads(out)] == ["The \ufffd books"] * 2
+    assert [one["text"] for one in json.loads(out)["results"]] == ["The \ufffd books"] * 2
 
 
 def test_a_notebook_shows_the_page_and_python_saves_it(runs: dict[str, TrainedRun], tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import math
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any, get_args
@@ -15,7 +16,7 @@ from hypothesis import given
 from hypothesis import settings as how
 from hypothesis import strategies as st
 
-from seqwise.data.batch import next_token_batch
+from seqwise.data.batch import next_token_batch, prompt_batch
 from seqwise.data.source import open_text
 from seqwise.errors import ConfigError, DataError
 from seqwise.interop.arpa import arpa_pieces, read_arpa, write_arpa
@@ -121,6 +122,35 @@ def test_kenlm_reads_what_we_write_and_agrees_on_every_sentence(tmp_path: Path, 
         assert ours == pytest.approx([theirs.score(line) for line in text.splitlines()], abs=1e-4)
 
 
+def read_line_by_line(model: Ngram, tokenizer: Tokenizer) -> Ngram:
+    """The same counts, with contexts that end where a line begins."""
+    interface = Interface(vocab_size=tokenizer.vocab_size, boundary=tokenizer.boundary)
+    alone = Ngram(replace(model.config, across_lines=False), interface)
+    alone.load_state_dict(model.state_dict())
+    return alone
+
+
+@pytest.mark.parametrize("kind", ["word", "char"])
+@pytest.mark.parametrize("settings", [{}, {"order": 2}, {"smoothing": "katz"}, {"prune": 1e-3}], ids=str)
+def test_a_model_across_lines_is_written_as_it_reads_each_line(
+    tmp_path: Path, kind: str, settings: dict[str, Any]
+) -> None:
+    tokenizer = train_tokenizer(kind, [TEXT])
+    model = fit(TEXT, tokenizer, across_lines=True, **settings)
+    write_arpa(model, tokenizer, tmp_path / "model.arpa")
+    again, _ = read_arpa(tmp_path / "model.arpa")
+    alone = read_line_by_line(model, tokenizer)
+    for text in (TEXT, PROBE):
+        expected = log10_by_line(alone, tokenizer, text)
+        assert log10_by_line(again, tokenizer, text) == pytest.approx(expected, abs=1e-6)
+        if kind == "word":
+            theirs = load_kenlm(tmp_path / "model.arpa")
+            assert expected == pytest.approx([theirs.score(line) for line in text.splitlines()], abs=1e-4)
+    prompts = [[tokenizer.boundary, *tokenizer.encode(line)] for line in PROBE.splitlines()]
+    for prompt in prompts:
+        assert again.start(prompt_batch([prompt]))[0].exp().sum().item() == pytest.approx(1, abs=1e-6)
+
+
 def test_kenlm_agrees_on_characters(tmp_path: Path) -> None:
     text = TEXT + "tab\there, ▁ and \u00a0\u2028 too\n"
     tokenizer = train_tokenizer("char", [text])
@@ -179,8 +209,6 @@ def test_every_character_can_be_written(tmp_path_factory: pytest.TempPathFactory
 def test_what_an_arpa_file_cannot_hold_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "model.arpa"
     words = train_tokenizer("word", [TEXT])
-    with pytest.raises(ConfigError, match=r"reads across lines. Train with --set model.across_lines=false"):
-        write_arpa(fit(TEXT, words, across_lines=True), words, path)
     pairs = train_tokenizer("bpe", [TEXT], vocab_size=300)
     with pytest.raises(ConfigError, match=r'this model has the tokenizer "bpe". Train with --tokenizer word'):
         write_arpa(fit(TEXT, pairs), pairs, path)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -64,3 +66,30 @@ def test_a_family_that_the_format_cannot_hold_is_refused(tmp_path: Path) -> None
     with pytest.raises(ConfigError, match="is a lstm model; a file of arpa holds ngram"):
         export_run(session.run, "arpa", tmp_path / "lstm.arpa")
     assert not (tmp_path / "lstm.arpa").exists()
+
+
+def test_the_default_model_of_a_text_goes_out_with_a_note(tmp_path: Path, terminal: Any) -> None:
+    (tmp_path / "cats.txt").write_text(TEXT)
+    terminal.done("train", "cats.txt", "--model", "ngram", "--out", "chars")
+    out, err = terminal.done("export", "chars", "chars.arpa")
+    assert "chars.arpa: written" in out
+    assert "note: chars reads across lines, and chars.arpa holds sentences: it is the same model, line by line" in err
+    terminal.done("import", "arpa", "chars.arpa", "--out", "back")
+
+
+def test_byte_pairs_are_told_what_to_train_instead(tmp_path: Path, terminal: Any) -> None:
+    (tmp_path / "my cats.txt").write_text(TEXT)
+    terminal.done("train", "my cats.txt", "--model", "ngram", "--tokenizer", "bpe", "--out", "pairs")
+    told = terminal.refuses("export", "pairs", "pairs.arpa")
+    command = shlex.split(told[told.index("seqwise train") :])
+    assert command[2:] == [
+        str(tmp_path / "my cats.txt"),
+        "--model",
+        "ngram",
+        "--tokenizer",
+        "word",
+        "--out",
+        "pairs-words",
+    ]
+    terminal.done(*command[1:])
+    terminal.done("export", "pairs-words", "words.arpa")

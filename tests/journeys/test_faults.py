@@ -346,7 +346,7 @@ def good_text(folder: Path) -> None:
     ("make", "options", "words"),
     [
         (empty_file, [], ["data.txt: the file is empty. Give some text"]),
-        (one_character, [], ["data.txt: too little text: 1 characters in all"]),
+        (one_character, [], ["data.txt: too little text: 1 character in all"]),
         (invalid_utf8, [], ["data.txt: not UTF-8: line 2, byte 14 is 0xff"]),
         (no_text, [], ["data.txt: no text files", ".png"]),
         (good_text, ["--model", "gtp"], ['unknown model "gtp". Did you mean "gpt"?']),
@@ -400,7 +400,7 @@ def test_a_line_of_50_megabytes_is_just_a_long_line(world: World, tmp_path: Path
     valid.write_text(TEXT)
     checked = call_and_measure(world, "data", "check", line, "--valid", valid, "--json")
     checked.is_done()
-    assert json.loads(checked.out)["parts"]["train"]["longest_line"] == line.stat().st_size
+    assert json.loads(checked.out)["results"][0]["parts"]["train"]["longest_line"] == line.stat().st_size
     trained = call_and_measure(
         world, "train", line, "--valid", valid, "--model", "lstm", "--tokenizer", "char", "--steps", "2",
         "--set", "model.model_dim=8", "--set", "training.threads=1", "--out", tmp_path / "run",

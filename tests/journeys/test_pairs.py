@@ -91,10 +91,10 @@ def test_answers_come_with_scores_others_and_alignments(world: Path, terminal: A
     assert [float(row[1]) for row in rows] == sorted((float(row[1]) for row in rows), reverse=True)
     out, _ = terminal.done("predict", world / "good", world / "one.txt", "--alignments")
     assert out.rstrip("\n").split("\t")[0] == "DCBA"
-    out, _ = terminal.done("predict", world / "good", world / "one.txt", "--json", "--n-best", "2", "--alignments")
-    found = json.loads(out)
+    out, _ = terminal.done("predict", world / "good", world / "one.txt", "--json", "--n-best", "2")
+    found = json.loads(out)["results"][0]
     assert found["source"] == "abcd"
-    assert found["results"][0]["text"] == "DCBA"
+    assert found["answers"][0]["text"] == "DCBA"
     assert found["alignment"]["target"] == list("DCBA")
     # backwards: the strongest link of each piece is the mirrored one
     strongest = [max(range(4), key=row.__getitem__) for row in found["alignment"]["weights"]]
@@ -107,7 +107,7 @@ def test_two_runs_are_compared_in_pairs(world: Path, terminal: Any) -> None:
     assert out.count("(paired, 95 %:") == 2
     other = write_pairs(world / "other.tsv", toy_pairs(60, seed=5))
     out, _ = terminal.done("evaluate", world / "good", world / "bad", other, "--json")
-    scores = json.loads(out)
+    scores = json.loads(out)["results"]
     assert [score["pairs"] for score in scores] == [60, 60]
     assert scores[0]["exact_match"] > 0.9 > scores[1]["exact_match"]
     out, _ = terminal.done("evaluate", world / "good", "--search-report")

@@ -67,6 +67,17 @@ def test_the_sinusoidal_table_is_the_formula_of_the_paper() -> None:
             assert table[t, 2 * i + 1].item() == pytest.approx(math.cos(angle), abs=1e-5)
 
 
+def test_positions_far_from_the_start_have_all_their_digits() -> None:
+    t, width = 9_999, 12
+    sines, turns = sinusoidal_table(t + 1, width)[t], rotary_table(t + 1, width)[t]
+    for i in range(width // 2):
+        angle = t / 10_000 ** (2 * i / width)
+        assert sines[2 * i].item() == pytest.approx(math.sin(angle), abs=1e-7)
+        assert sines[2 * i + 1].item() == pytest.approx(math.cos(angle), abs=1e-7)
+        assert turns[i].item() == pytest.approx(complex(math.cos(angle), math.sin(angle)), abs=1e-7)
+    assert (sines.dtype, turns.dtype) == (torch.float32, torch.complex64)
+
+
 @torch.no_grad()
 @pytest.mark.parametrize("activation", ["gelu", "squared_relu"])
 def test_feed_forward_is_two_products_around_the_activation(activation: str) -> None:

@@ -584,7 +584,9 @@ def test_the_last_validation_is_the_score_of_the_kept_model_in_scaled_units(
 
 
 def test_a_model_that_continues_text_has_no_answers(world: Path) -> None:
-    with pytest.raises(ConfigError, match=r"continues text and has no answers to give; use: seqwise generate\."):
+    with pytest.raises(
+        ConfigError, match=r"continues text and has no answers to give; use: seqwise\.load\(\.\.\.\)\.generate"
+    ):
         list(TrainedRun(world / "text-lstm").predict())
 
 

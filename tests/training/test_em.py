@@ -228,6 +228,14 @@ def test_a_start_that_ends_in_no_number_is_not_kept_for_the_best() -> None:
         keeper.run(steps=2, restarts=2)
 
 
+def test_the_last_report_is_at_the_end_of_what_was_planned() -> None:
+    """Starts that end early shorten the plan."""
+    keeper = Keeper(Scripted([-100, -50, -50], [-80, -40, -20, -20])).run(steps=5, restarts=2)
+    assert [(report.step, report.steps) for report in keeper.reports] == [
+        (1, 10), (2, 10), (3, 8), (4, 8), (5, 8), (6, 8), (7, 7),
+    ]  # fmt: skip
+
+
 # -- checkpoints -----------------------------------------------------------------------------------------------------
 
 SCRIPTS = ([-90, -50, -49, -48.5], [-80, -40, -30, -29], [-70, -60, -59.999], [-66, -45, -44, -43])

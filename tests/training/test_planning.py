@@ -39,6 +39,7 @@ from seqwise.training.planning import (
 from seqwise.training.session import prepare, resume
 from seqwise.training.sizing import narrowed, suggest
 from seqwise.training.timing import StepTime
+from seqwise.wording import plural
 
 TEXT = "the cat sat on the mat.\nthe dog sat on the log.\na cat and a dog sat, and a frog.\n" * 30
 SMALL = ["training.sample_tokens=5", "training.threads=1"]
@@ -183,7 +184,8 @@ def steps_for(
 def test_nine_tenths_of_the_minutes_are_steps(minutes: float | None, each: float, steps: int) -> None:
     plan, said = steps_for(minutes, each)
     assert plan["steps"] == steps
-    assert said[0].startswith(f"{steps:,} steps of 1,000 fit {2.0 if minutes is None else minutes:g} minutes")
+    budget = 2.0 if minutes is None else minutes
+    assert said[0].startswith(f"{steps:,} steps of 1,000 fit {budget:g} {plural(budget, 'minute')}")
 
 
 @given(st.floats(0.01, 100), st.floats(1e-4, 10), st.integers(1, 10_000), st.integers(10, 10**7))
@@ -202,7 +204,7 @@ def test_steps_and_validations_fit_the_budget(minutes: float, each: float, epoch
 def test_a_short_text_is_not_read_so_often_that_it_is_learned_by_heart(epoch: int, steps: int) -> None:
     plan, said = steps_for(1.0, 0.001, epoch=epoch)
     assert plan["steps"] == steps
-    assert ("are enough: the data is small for 1 minutes" in said[0]) == (steps < 54_000)
+    assert ("are enough: the data is small for 1 minute" in said[0]) == (steps < 54_000)
 
 
 def test_a_long_validation_part_is_cut_to_what_the_budget_allows() -> None:

@@ -256,7 +256,7 @@ def test_a_program_reads_one_json_object(
 ) -> None:
     cats.write_text(CATS.replace("published = 100.0", f"published = {published}"))
     out, _ = terminal.done("reproduce", cats, "--json", "--out", "here", *(["--quick"] if quick else []))
-    found = json.loads(out)
+    found = json.loads(out)["results"][0]
     assert found["reached"] is reached
     assert (found["recipe"], found["quick"], found["run"]) == ("cats", quick, "here")
     assert (found["metric"], found["published"], found["split"]) == ("nats_per_token", published, "test")
@@ -267,7 +267,7 @@ def test_a_program_reads_one_json_object(
 def test_the_part_and_the_options_of_the_evaluation_are_those_of_the_recipe(terminal: Any, cats: Path) -> None:
     more = 'split = "valid"\nevaluate = ["view=disjoint", "context=16"]\nquick ='
     cats.write_text(CATS.replace("quick =", more))
-    found = json.loads(terminal.done("reproduce", cats, "--json")[0])
+    found = json.loads(terminal.done("reproduce", cats, "--json")[0])["results"][0]
     assert found["split"] == "valid"
     assert found["signature"].startswith("disjoint:context=16|valid:")
 

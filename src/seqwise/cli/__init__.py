@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -12,15 +11,14 @@ from typing import Annotated, Any
 import typer
 
 from ..checks import check_comparison, check_run
-from ..config import to_json
 from ..errors import ConfigError, SeqwiseError
+from ..wording import as_typed, counted
 from .terminal import write
 
 app = typer.Typer(
     name="seqwise",
     help="Every sequence model, from n-grams to Transformers: train it, evaluate it, let it write, on your own data.",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
@@ -43,7 +41,8 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
-        app()
+        with as_typed():
+            app()
     except SeqwiseError as error:
         write(sys.stderr, f"error: {error}\n")
         sys.exit(2)
@@ -168,6 +167,7 @@ def train(
     set_: Annotated[list[str] | None, typer.Option("--set", help="A setting, such as model.num_layers=2.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
     start_from: Annotated[Path | None, typer.Option("--from", help="Start from the weights of another run.")] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Train a model on your text, or on columns of numbers."""
     from .preflight import check_not_empty, check_runs, given_data
@@ -190,6 +190,7 @@ def train(
         config_file=config,
         overrides=overrides,
         options={**options, **budget},
+        as_json=as_json,
     )
 
 
@@ -253,8 +254,9 @@ def evaluate(
             for name, run in trained.items()
         }
     if as_json:
-        found = [{"run": name, **score.to_dict()} for name, score in scores.items()]
-        say(to_json(found[0] if len(found) == 1 else found))
+        from .results import say_results
+
+        say_results("evaluate", ({"run": name, **score.to_dict()} for name, score in scores.items()))
         return
     from .tables import plain_scores, score_table
 
@@ -265,15 +267,16 @@ def evaluate(
 def _report_on_search(
     trained: dict[str, Any], data: str | None, split: str | None, options: dict[str, Any], as_json: bool
 ) -> None:
+    from .results import say_results
     from .tables import columns
 
-    for name, run in trained.items():
-        found = run.report_on_search(data, split=split, **options)
-        if as_json:
-            say(to_json({"run": name, **found.to_dict()}))
-            continue
+    reports = ((name, run.report_on_search(data, split=split, **options)) for name, run in trained.items())
+    if as_json:
+        say_results("evaluate", ({"run": name, **found.to_dict()} for name, found in reports))
+        return
+    for name, found in reports:
         best = "all texts" if found.has_exhaustive else "the widest beams"
-        say(f"{name}: {found.pairs:,} sources; the best known is that of {best}")
+        say(f"{name}: {counted(found.pairs, 'source')}; the best known is that of {best}")
         for line in columns(list(found.rows())):
             say(line)
 
@@ -324,13 +327,15 @@ def generate(
         stream_text(trained, prompt, config)
         return
     found = search(trained.model, [trained.prompt_ids(prompt)], config)[0]
-    texts = [prompt + trained.tokenizer.decode(hypothesis.tokens) for hypothesis in found]
+    texts = [prompt + trained.text_after(prompt, hypothesis.tokens) for hypothesis in found]
     if as_json:
-        results = [
-            {"text": text, "log_prob": h.log_prob, "tokens": h.tokens, "finished": h.is_finished}
+        from .results import say_results
+
+        results = (
+            {"prompt": prompt, "text": text, "log_prob": h.log_prob, "tokens": h.tokens, "finished": h.is_finished}
             for text, h in zip(texts, found, strict=True)
-        ]
-        say(to_json({"prompt": prompt, "results": results}))
+        )
+        say_results("generate", results)
         return
     for text, hypothesis in zip(texts, found, strict=True):
         if len(texts) > 1:
@@ -422,22 +427,18 @@ def predict(
     search = {"method": method, "beam_width": beam_width, "length_penalty": length_penalty, "length_form": length_form}
     search |= {"repetition_penalty": repetition_penalty, "temperature": temperature, "num_results": n_best}
     search |= {"min_tokens": min_tokens, "max_tokens": max_tokens}
-    if trained.task.reads_lines and split is None:
-        from .predicting import answer_lines
+    from .predicting import answer_lines, answer_part, source_lines
 
-        shown = {"with_scores": scores, "with_alignments": alignments, "as_json": as_json}
-        answer_lines(trained, data, {**search, "seed": seed}, **shown)
-        return
     if trained.task.reads_lines:
-        for line in trained.predict(data, split=split, **search, seed=seed):
-            say(line)
+        lines = source_lines(trained, data) if split is None else trained.sources(data, split=split)
+        shown = {"with_scores": scores, "with_alignments": alignments, "as_json": as_json}
+        answer_lines(trained, lines, {**search, "seed": seed}, **shown)
         return
     asked = [name for name, value in search.items() if value is not None]
-    asked += [name for name, value in {"scores": scores, "alignments": alignments, "json": as_json}.items() if value]
+    asked += [name for name, value in {"scores": scores, "alignments": alignments}.items() if value]
     if asked:
         raise ConfigError(f"--{asked[0].replace('_', '-')} goes with pairs; {run} was trained on {trained.task.name}.")
-    for line in trained.predict(data, split=split, horizon=horizon, seed=seed):
-        say(line)
+    answer_part(trained, data, split, {"horizon": horizon, "seed": seed}, as_json=as_json)
 
 
 @app.command()
@@ -452,8 +453,7 @@ def reproduce(
     from .reproducing import list_recipes, run_recipe
 
     if recipe is None:
-        for line in list_recipes():
-            say(line)
+        list_recipes(as_json=as_json)
         return
     run_recipe(recipe, out=out, quick=quick, should_resume=resume, as_json=as_json)
 
@@ -469,7 +469,8 @@ def export(
     from ..interop.runs import export_run
     from ..run import Run
 
-    export_run(Run.open(run), to, path)
+    for sentence in export_run(Run.open(run), to, path):
+        note(f"note: {sentence}")
     say(f"{path}: written ({path.stat().st_size:,} bytes)")
 
 
@@ -492,22 +493,11 @@ def models(
     name: Annotated[str | None, typer.Argument(help="A family, to see its settings.")] = None, as_json: AsJson = False
 ) -> None:
     """The families, or the settings of one."""
-    from .tables import family_settings, family_table
+    from .results import say_results
+    from .tables import family_facts, family_settings, family_table
 
     if as_json:
-        from ..models import MODELS
-
-        rows = {
-            name: {
-                "year": row.year,
-                "learns_by": row.learns_by,
-                "tasks": row.tasks,
-                "state": row.state,
-                "fixed": row.fixed,
-            }
-            for name, row in MODELS.items()
-        }
-        say(json.dumps(rows))
+        say_results("models", family_facts(name))
         return
     for line in family_table() if name is None else family_settings(name):
         say(line)
@@ -520,10 +510,12 @@ def doctor(as_json: AsJson = False) -> None:
 
     found = examine()
     if as_json:
-        say(json.dumps(found))
-    else:
-        for name, value in found.items():
-            say(f"{name:<18} {value}")
+        from .results import say_results
+
+        say_results("doctor", [found])
+        return
+    for name, value in found.items():
+        say(f"{name:<18} {value}")
 
 
 @data_app.command("list")
@@ -532,7 +524,9 @@ def data_list(as_json: AsJson = False) -> None:
     from ..data.catalogue import catalogue
 
     if as_json:
-        say(json.dumps([asdict(found) for found in catalogue()]))
+        from .results import say_results
+
+        say_results("data list", map(asdict, catalogue()))
         return
     for found in catalogue():
         where = "built in" if found.built_in else "at hand" if found.at_hand else found.how_to_get
@@ -582,6 +576,7 @@ def data_check(
     from ..data.source import open_text
     from ..tasks import task_for
     from ..training.estimate import estimate
+    from .results import say_results
     from .tables import check_table
 
     task = task_for(task, data, _names(columns) or ())
@@ -592,7 +587,10 @@ def data_check(
         else:
             pairs = open_pairs(data, valid=valid, test=test, split=split_at, columns=_names(columns) or ())
             found = check_pairs(pairs)
-        for line in [to_json(found.to_dict())] if as_json else found.sentences():
+        if as_json:
+            say_results("data check", [found.to_dict()])
+            return
+        for line in found.sentences():
             say(line)
         return
     if columns:
@@ -600,7 +598,7 @@ def data_check(
     result = check_text(open_text(data if len(data) > 1 else data[0], valid=valid, test=test, split=split_at))
     cost = estimate(result)
     if as_json:
-        say(json.dumps({**result.to_dict(), "estimate": cost.to_dict()}))
+        say_results("data check", [{**result.to_dict(), "estimate": cost.to_dict()}])
         return
     for line in check_table(result, cost):
         say(line)

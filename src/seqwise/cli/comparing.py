@@ -17,10 +17,11 @@ from ..comparison.compare import Watch, choose_settings, run_comparison
 from ..comparison.folder import Folder
 from ..comparison.results import Comparison
 from ..comparison.table import table_rows
-from ..config import to_json
 from ..errors import ConfigError
+from ..wording import counted
 from . import note, say
 from .progress import LINE_SECONDS
+from .results import say_results
 from .tables import columns
 from .terminal import shown_on
 from .training import ctrl_c
@@ -44,7 +45,7 @@ def run_compare(
     with _watching() as watch, ctrl_c() as wants_stop:
         found = run_comparison(path, settings, watch=watch, wants_stop=wants_stop)
     if as_json:
-        say(to_json(found.to_dict()))
+        say_results("compare", [found.to_dict()])
     else:
         show(found, path)
     if not found.is_complete:
@@ -99,7 +100,7 @@ class _Bars:
     def begin(self, what: str, trials: Sequence[str]) -> None:
         if self.stage is not None:
             self.bar.remove_task(self.stage)
-        self.stage = self.bar.add_task(what, total=len(trials), detail=f"{len(trials)} trials")
+        self.stage = self.bar.add_task(what, total=len(trials), detail=counted(len(trials), "trial"))
 
     def progress(self, trial: str, line: dict[str, Any]) -> None:
         if trial not in self.trials:

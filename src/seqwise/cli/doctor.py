@@ -13,6 +13,7 @@ import torch
 
 from .. import __version__
 from ..data.folders import cache_folder, data_folders
+from ..wording import counted
 
 PACKAGES = ("torch", "numpy", "numba", "tokenizers", "safetensors", "typer", "rich")
 
@@ -24,7 +25,7 @@ def examine() -> dict[str, str]:
         "seqwise": __version__,
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
-        "cores": f"{os.cpu_count()} ({torch.get_num_threads()} torch threads)",
+        "cores": f"{os.cpu_count()} ({counted(torch.get_num_threads(), 'torch thread')})",
         "load": f"{os.getloadavg()[0]:.1f}" + (" (busy: timings will be off)" if os.getloadavg()[0] > 1.5 else ""),
         "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else "none; the CPU does it",
         "matrix products": f"{_gigaflops():.0f} GFLOP/s in float32",

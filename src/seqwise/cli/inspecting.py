@@ -6,11 +6,12 @@ import sys
 from pathlib import Path
 
 from ..api import TrainedRun
-from ..config import to_json
 from ..errors import ConfigError, DataError
 from ..inspection.inspect import UNSEEN, Inspection, InspectOptions, inspect_run
 from ..inspection.page import save_inspection
+from ..wording import counted
 from . import note, say
+from .results import say_results
 
 
 def inspect_runs(
@@ -20,7 +21,7 @@ def inspect_runs(
     texts = texts or []
     if len(paths) * max(1, len(texts)) > 2:
         raise ConfigError(
-            f"{len(paths)} runs on {max(1, len(texts))} texts do not fit side by side; "
+            f"{counted(len(paths), 'run')} on {counted(max(1, len(texts)), 'text')} do not fit side by side; "
             "look at one or two runs, or at two texts of one run."
         )
     runs = [TrainedRun(path) for path in paths]
@@ -37,7 +38,7 @@ def inspect_runs(
             for line in one.reading.notes:
                 note(f"note: {line}")
     if as_json:
-        say(to_json([one.to_dict() for one in found]))
+        say_results("inspect", (one.to_dict() for one in found))
         return
     say(f"{out}: {save_inspection(found, out) / 1e6:.1f} MB, open it in a browser")
 

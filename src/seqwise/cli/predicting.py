@@ -2,44 +2,70 @@
 
 from __future__ import annotations
 
+import csv
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from ..api import TrainedRun
-from ..config import to_json
 from ..data.pair_files import languages_of, source_texts
 from ..decoding.translate import Answer
 from ..errors import DataError
+from ..wording import plural
 from . import note, say
 from .progress import counting
+from .results import say_results
 
 
 def answer_lines(
     run: TrainedRun,
-    file: str | None,
+    lines: Iterable[str],
     options: dict[str, Any],
     *,
     with_scores: bool,
     with_alignments: bool,
     as_json: bool,
 ) -> None:
-    """`file` is a path, or - (or nothing) for standard input. Of a .tsv or .jsonl the source is read."""
+    """JSON has the alignment wherever the model has one."""
     num_cut = 0
-    answers = run.answers(source_lines(run, file), with_alignments=with_alignments, **options)
-    for number, answer in enumerate(counting(answers, "lines"), start=1):
-        num_cut += answer.is_cut
-        for line in _lines(number, answer, options, with_scores, as_json):
-            say(line)
+    with_alignments = with_alignments or (as_json and run.model.can_align)
+
+    def counted() -> Iterator[Answer]:
+        nonlocal num_cut
+        for answer in counting(run.answers(lines, with_alignments=with_alignments, **options), "lines"):
+            num_cut += answer.is_cut
+            yield answer
+
+    if as_json:
+        say_results("predict", map(_as_dict, counted()))
+    else:
+        for number, answer in enumerate(counted(), start=1):
+            for line in _lines(number, answer, options, with_scores):
+                say(line)
     if num_cut:
         longest = run.model.context
-        note(
-            f"note: {num_cut:,} lines are longer than the {longest} tokens the model can place; the beginning was read"
-        )
+        are = plural(num_cut, "line is", "lines are")
+        note(f"note: {num_cut:,} {are} longer than the {longest} tokens the model can place; the beginning was read")
+
+
+def answer_part(
+    run: TrainedRun, data: str | None, split: str | None, options: dict[str, Any], *, as_json: bool
+) -> None:
+    """What is no question for each line: forecasts, labels, tags."""
+    lines = run.predict(data, split=split, **options)
+    if not as_json:
+        for line in lines:
+            say(line)
+    elif run.task.writes_table:
+        rows = csv.DictReader(lines)
+        say_results("predict", ({name: float(value) for name, value in row.items()} for row in rows))
+    else:
+        say_results("predict", ({"answer": line} for line in lines))
 
 
 def source_lines(run: TrainedRun, file: str | None) -> Iterator[str]:
+    """`file` is a path, or - (or nothing) for standard input. Of a .tsv or .jsonl the source is read."""
     if file is None or file == "-":
         yield from _standard_input()
         return
@@ -62,24 +88,24 @@ def _standard_input() -> Iterator[str]:
             raise DataError(f"standard input: not UTF-8: line {number}, byte {error.start}.") from None
 
 
-def _lines(number: int, answer: Answer, options: dict[str, Any], with_scores: bool, as_json: bool) -> Iterable[str]:
-    scores = answer.scores
-    if as_json:
-        results = [
-            {"text": text, "score": score, "log_prob": h.log_prob, "tokens": h.tokens}
-            for text, score, h in zip(answer.texts, scores, answer.hypotheses, strict=True)
-        ]
-        found: dict[str, Any] = {"source": answer.source, "results": results}
-        if answer.alignment is not None:
-            found["alignment"] = {
-                "source": answer.alignment.source,
-                "target": answer.alignment.target,
-                "weights": [[round(w, 4) for w in row] for row in answer.alignment.weights.tolist()],
-            }
-        yield to_json(found)
-        return
+def _as_dict(answer: Answer) -> dict[str, Any]:
+    answers = [
+        {"text": text, "score": score, "log_prob": h.log_prob, "tokens": h.tokens}
+        for text, score, h in zip(answer.texts, answer.scores, answer.hypotheses, strict=True)
+    ]
+    found: dict[str, Any] = {"source": answer.source, "answers": answers, "alignment": None}
+    if answer.alignment is not None:
+        found["alignment"] = {
+            "source": answer.alignment.source,
+            "target": answer.alignment.target,
+            "weights": [[round(w, 4) for w in row] for row in answer.alignment.weights.tolist()],
+        }
+    return found
+
+
+def _lines(number: int, answer: Answer, options: dict[str, Any], with_scores: bool) -> Iterable[str]:
     is_list = (options.get("num_results") or 1) > 1
-    for place, (text, score) in enumerate(zip(answer.texts, scores, strict=True)):
+    for place, (text, score) in enumerate(zip(answer.texts, answer.scores, strict=True)):
         fields = [str(number)] if is_list else []
         fields += [f"{score:.4f}"] if with_scores or is_list else []
         fields.append(text)

@@ -88,7 +88,7 @@ class _Bar:
 
 class _Lines:
     def __init__(self) -> None:
-        self.last = 0.0
+        self.last, self.preparing = 0.0, ""
 
     def report(self, report: Report) -> None:
         is_due = time.monotonic() - self.last >= LINE_SECONDS
@@ -104,8 +104,10 @@ class _Lines:
             self.tell(report.event)
 
     def prepare(self, what: str, done: int, total: int) -> None:
-        if time.monotonic() - self.last >= LINE_SECONDS:
-            self.last = time.monotonic()
+        """Now and then; what was begun is also told when it is done."""
+        is_end = done >= total and self.preparing == what
+        if is_end or time.monotonic() - self.last >= LINE_SECONDS:
+            self.last, self.preparing = time.monotonic(), "" if done >= total else what
             self.tell(f"{what}: {done:,} of {total:,}")
 
     def tell(self, sentence: str) -> None:

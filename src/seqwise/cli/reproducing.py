@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 import typer
 
 from ..api import TrainedRun
-from ..config import to_json
 from ..training.recipes import all_recipes, find_recipe, read_recipe
 from ..training.session import resume
+from ..wording import plural
 from . import note, say
 from .progress import display
+from .results import say_results
 from .tables import columns
 from .training import ctrl_c
 
 
-def list_recipes() -> Iterator[str]:
+def list_recipes(*, as_json: bool) -> None:
+    recipes = {name: read_recipe(path).recipe for name, path in sorted(all_recipes().items())}
+    if as_json:
+        say_results("reproduce", ({"recipe": name, **asdict(recipe)} for name, recipe in recipes.items()))
+        return
     rows = [["recipe", "what", "figure", "minutes"]]
-    for name, path in sorted(all_recipes().items()):
-        recipe = read_recipe(path).recipe
+    for name, recipe in recipes.items():
         sign = "<=" if recipe.better == "lower" else ">="
         rows.append([name, recipe.title, f"{recipe.metric} {sign} {recipe.published:g}", f"{recipe.minutes:g}"])
-    yield from columns(rows)
+    for line in columns(rows):
+        say(line)
 
 
 def run_recipe(name: str, *, out: Path | None, quick: bool, should_resume: bool, as_json: bool) -> None:
@@ -35,7 +40,7 @@ def run_recipe(name: str, *, out: Path | None, quick: bool, should_resume: bool,
     if quick:
         note(f"shortened: {', '.join(recipe.quick)}; this form shows that the recipe runs, not what it reaches")
     else:
-        note(f"about {recipe.minutes:g} minutes on two cores")
+        note(f"about {recipe.minutes:g} {plural(recipe.minutes, 'minute')} on two cores")
     began = time.perf_counter()
     with display() as shown:
         if should_resume:
@@ -68,7 +73,7 @@ def run_recipe(name: str, *, out: Path | None, quick: bool, should_resume: bool,
         "run": str(out),
     }
     if as_json:
-        say(to_json(found))
+        say_results("reproduce", [found])
         return
     say(f"{recipe.metric} on {recipe.split}: {value:.4f}; to reach: {recipe.published:g} ({recipe.signature})")
     say(f"signature: {score['signature']}; {minutes:.1f} minutes")

@@ -13,6 +13,7 @@ from ..data.check import CheckResult
 from ..evaluation.likelihood import Score, unknown_in_words
 from ..evaluation.segments import Metric, Segments, compare_segments, same_data
 from ..models import MODELS, family
+from ..wording import counted
 
 if typing.TYPE_CHECKING:
     from ..training.estimate import Estimate
@@ -61,7 +62,7 @@ def plain_scores(scores: dict[str, Any]) -> Iterator[str]:
     for name, score in scores.items():
         yield f"{name}: {score.headline()}"
         for words, num, bleu in getattr(score, "by_length", ()):
-            yield f"{name}: sources of {words} words: BLEU {bleu:.2f} ({num:,} pairs)"
+            yield f"{name}: sources of {words} words: BLEU {bleu:.2f} ({counted(num, 'pair')})"
         yield f"{name}: {score.signature}"
     yield from comparisons(scores)
 
@@ -104,6 +105,24 @@ def family_table() -> Iterator[str]:
     yield "Settings of one: seqwise models gpt"
 
 
+def family_facts(name: str | None) -> Iterator[dict[str, Any]]:
+    """The families, or one of them with its settings, for programs."""
+    for each, row in MODELS.items() if name is None else [(name, family(name))]:
+        facts = {"name": each, "year": row.year, "learns_by": row.learns_by, "tasks": row.tasks}
+        facts |= {"state": row.state, "fixed": row.fixed}
+        if name is not None:
+            facts["settings"] = [
+                {
+                    "name": f"model.{setting.name}",
+                    "default": None if setting.default is dataclasses.MISSING else setting.default,
+                    "choices": setting.choices,
+                    "about": setting.sentence,
+                }
+                for setting in settings_of(row.config).values()
+            ]
+        yield facts
+
+
 def family_settings(name: str) -> Iterator[str]:
     row = family(name)
     yield f"{name} ({row.year}): {row.fixed}. Learns by {row.learns_by}; its state is {row.state}."
@@ -129,16 +148,17 @@ def check_table(result: CheckResult, cost: Estimate) -> Iterator[str]:
     yield "encoding: UTF-8, read from end to end"
     for part, facts in result.parts.items():
         yield (
-            f"{part}: {facts.characters:,} characters, {facts.words:,} words, {facts.lines:,} lines "
-            f"(median {facts.median_line:,} characters, "
+            f"{part}: {counted(facts.characters, 'character')}, {counted(facts.words, 'word')}, "
+            f"{counted(facts.lines, 'line')} "
+            f"(median {counted(facts.median_line, 'character')}, "
             f"longest {facts.longest_line:,} in line {facts.longest_line_number:,})"
         )
     for part, facts in result.parts.items():
         if part != "train":
             yield f"{part}: {facts.repeated_in_train:,} of {facts.comparable_lines:,} longer lines stand in train too"
     yield (
-        f"vocabulary of train: {result.distinct_characters:,} characters ({result.rare_characters:,} of them once), "
-        f"{result.distinct_words:,} words"
+        f"vocabulary of train: {counted(result.distinct_characters, 'character')} "
+        f"({result.rare_characters:,} of them once), {counted(result.distinct_words, 'word')}"
     )
     yield from cost.sentences()
     for warning in result.warnings:

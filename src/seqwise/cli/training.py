@@ -18,6 +18,7 @@ from ..training.given import absolute, settings_in
 from ..training.session import Session, prepare, resume
 from . import note, say
 from .progress import display
+from .results import say_results
 
 
 def run_training(
@@ -30,6 +31,7 @@ def run_training(
     config_file: Path | None,
     overrides: list[str],
     options: dict[str, Any],
+    as_json: bool,
 ) -> None:
     with display() as shown:
         if should_resume:
@@ -62,7 +64,7 @@ def run_training(
         with ctrl_c() as wants_stop:
             for report in session.reports(wants_stop=wants_stop, tell=shown.tell):
                 shown.report(report)
-    _conclude(session)
+    _conclude(session, as_json=as_json)
 
 
 def _asked(data: list[str], model: str | None, overrides: list[str], options: dict[str, Any]) -> dict[str, Any]:
@@ -98,13 +100,24 @@ def ctrl_c() -> Iterator[Any]:
         signal.signal(signal.SIGINT, before)
 
 
-def _conclude(session: Session) -> None:
-    path = session.run.path
+def _conclude(session: Session, *, as_json: bool) -> None:
+    path, score = session.run.path, session.score
+    if as_json:
+        say_results("train", [_outcome(session)])
     if session.is_interrupted:
         note(f"stopped; everything is saved. Go on with: seqwise train --resume --out {path}")
         raise typer.Exit(130)
-    score = session.score
+    if as_json:
+        return
     assert score is not None
     say(f"{path}: on valid: {score.headline()}")
     say(f"signature: {score.signature}")
     say(f"next: {session.task.next_command(str(path))}")
+
+
+def _outcome(session: Session) -> dict[str, Any]:
+    """For programs; `valid` is how well the model does on the valid part, null where training was stopped before."""
+    config = session.run.config
+    found = {"run": str(session.run.path), "model": config.model_name, "task": config.task}
+    valid = None if session.is_interrupted or session.score is None else session.score.to_dict()
+    return {**found, "finished": not session.is_interrupted, "valid": valid}

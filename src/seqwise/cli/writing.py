@@ -16,10 +16,10 @@ def stream_text(trained: TrainedRun, prompt: str, config: DecodingConfig) -> Non
     shown = ""
     for token in stream(trained.model, trained.prompt_ids(prompt), config):
         tokens.append(token)
-        text = trained.tokenizer.decode(tokens)
+        text = trained.text_after(prompt, tokens)
         if text.endswith("\ufffd") or not text.startswith(shown):
             continue
         write(sys.stdout, text[len(shown) :])
         shown = text
-    final = trained.tokenizer.decode(tokens)
+    final = trained.text_after(prompt, tokens)
     write(sys.stdout, (final[len(shown) :] if final.startswith(shown) else "") + "\n")

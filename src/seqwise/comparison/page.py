@@ -25,6 +25,7 @@ from ..pages.charts import (
 from ..pages.elements import Notes, Section, document, fact_list, shown, switched, titled_table
 from ..pages.quantities import count, duration, milliseconds, number, size, two_figures
 from ..pages.text import visible
+from ..wording import plural
 from .results import Comparison, Entry
 from .table import (
     STEP_OF,
@@ -120,7 +121,9 @@ def _head(comparison: Comparison) -> str:
 def _budget(comparison: Comparison) -> str:
     seeds = f"{comparison.seeds} seeds each" if comparison.seeds > 1 else "one seed each"
     workers = f"{comparison.workers} at a time" if comparison.workers > 1 else "one at a time"
-    return f"{two_figures(comparison.minutes)} minutes in all, {seeds}, trained {workers}"
+    return (
+        f"{two_figures(comparison.minutes)} {plural(comparison.minutes, 'minute')} in all, {seeds}, trained {workers}"
+    )
 
 
 def _recommendation(comparison: Comparison) -> str:
@@ -352,8 +355,8 @@ def _time(comparison: Comparison) -> Section:
     named = [(f"{visible(name)}: {duration(seconds)}", seconds) for name, seconds in parts]
     items = "".join(f'<li class="p{i % 4}">{shown(name)}</li>' for i, (name, _) in enumerate(named))
     lead = (
-        f"{duration(total)} on the clock, of {two_figures(comparison.minutes)} minutes asked for; what is not training "
-        "is the price of the comparison itself."
+        f"{duration(total)} on the clock, of {two_figures(comparison.minutes)} {plural(comparison.minutes, 'minute')} "
+        "asked for; what is not training is the price of the comparison itself."
     )
     about = "; ".join(name for name, _ in named)
     body = ""

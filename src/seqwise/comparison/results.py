@@ -171,6 +171,10 @@ class Comparison:
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
+    def __repr__(self) -> str:
+        first = self.recommendation[0] if self.recommendation else "no recommendation yet"
+        return f"<Comparison of {', '.join(entry.name for entry in self.ladder) or 'nothing yet'}: {first}>"
+
     def _repr_html_(self) -> str:
         """For notebooks: the recommendation and the table."""
         from .table import write_html

@@ -10,6 +10,7 @@ from html import escape
 
 from ..pages.quantities import UNKNOWN, count, duration, milliseconds, number, per_cent, size, two_figures
 from ..pages.text import visible
+from ..wording import counted, plural
 from .results import Comparison, Entry, Figure, Gap, Metric
 
 STEP_OF = {"text": "token", "numbers": "step", "label": "sequence", "pairs": "token"}
@@ -132,7 +133,7 @@ def write_markdown(comparison: Comparison) -> str:
     """compare.md: the page's words and tables, for places that show no page."""
     found, metric = comparison, comparison.metric
     name, scored = str(found.data.get("name", "the data")), found.scored
-    lines = [f"# {_md(name)}: {len(found.ladder)} models compared", ""]
+    lines = [f"# {_md(name)}: {counted(len(found.ladder), 'model')} compared", ""]
     if not found.is_complete:
         lines += ["**Not finished:** what follows is what is known so far.", ""]
     lines += [_md(" ".join(found.recommendation) or no_recommendation(found)), ""]
@@ -154,7 +155,7 @@ def write_markdown(comparison: Comparison) -> str:
         lines += [
             "## Where the minutes went",
             "",
-            _md(f"{spent}; {total} in all, of {two_figures(found.minutes)} minutes."),
+            _md(f"{spent}; {total} in all, of {two_figures(found.minutes)} {plural(found.minutes, 'minute')}."),
             "",
         ]
     lines += ["## How to repeat it", "", f"    {visible(found.command, most=10_000)}", ""]

@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 
 from ..evaluation.segments import Metric, Segments, compare_segments
-from ..pages.quantities import amount
+from ..wording import counted
 from .baselines import Baseline
 from .plan import MIN_UPDATES, PLANNED_UPDATES, Limits
 from .results import Entry, Gap, Point
@@ -34,8 +34,8 @@ def mark_candidate(
         return entry
     if entry.updates is not None and entry.updates < MIN_UPDATES:
         enough = math.ceil(minutes * PLANNED_UPDATES / max(1, entry.updates))
-        made = amount(entry.updates, "update")
-        return replace(entry, not_trained=f"{made}; give it about {amount(enough, 'minute')}")
+        made = counted(entry.updates, "update")
+        return replace(entry, not_trained=f"{made}; give it about {counted(enough, 'minute')}")
     if baseline is None:
         return entry
     found = compare_segments(validated, baseline.segments)
@@ -167,7 +167,7 @@ def _not_trained(entries: Sequence[Entry], minutes: float | None) -> list[str]:
         return []
     named = "; ".join(f"{', '.join(names)} ({reason})" for reason, names in by_reason.items())
     is_short = any(e.status == "left out" or (e.updates is not None and e.updates < MIN_UPDATES) for e in entries)
-    enough = f" About {amount(math.ceil(minutes), 'minute')} would train all." if minutes and is_short else ""
+    enough = f" About {counted(math.ceil(minutes), 'minute')} would train all." if minutes and is_short else ""
     return [f"Not trained: {named}.{enough}"]
 
 

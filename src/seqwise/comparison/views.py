@@ -10,6 +10,7 @@ from ..pages.charts import PLAIN, Axis, Look, Series, legend, limits_of, line_ch
 from ..pages.elements import Section, embedded_json, shown, switch, switched
 from ..pages.quantities import number
 from ..pages.text import visible
+from ..wording import counted
 from .results import Comparison, Entry
 
 LEVELS = (0.25, 0.5, 1, 2, 3, 5, 8)
@@ -23,7 +24,7 @@ def samples(comparison: Comparison, looks: dict[str, Look]) -> Section:
     cards = ""
     for entry in entries:
         texts = "".join(f'<p class="sample" dir="auto">{text}</p>' for text in _marked_samples(entry))
-        copied = f"Copied at most {entry.memorised.length:,} characters in a row." if entry.memorised else ""
+        copied = f"Copied at most {counted(entry.memorised.length, 'character')} in a row." if entry.memorised else ""
         cards += (
             f'<article class="card"><h3>{sign(looks[entry.name])}{shown(entry.name)}</h3>'
             f'<p class="aside">{copied}</p>{texts}</article>'
@@ -34,8 +35,8 @@ def samples(comparison: Comparison, looks: dict[str, Look]) -> Section:
     held_out = comparison.held_out_match
     if held_out:
         lead += (
-            f" Real text that no model has seen shares {held_out.length:,} characters in a row with the training part "
-            f"(“{shown(held_out.text, most=200)}”): a model far above that has learned by heart."
+            f" Real text that no model has seen shares {counted(held_out.length, 'character')} in a row with the "
+            f"training part (“{shown(held_out.text, most=200)}”): a model far above that has learned by heart."
         )
     return Section("samples", "What they write", lead, f'<div class="cards">{cards}</div>' if cards else "")
 

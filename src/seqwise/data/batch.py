@@ -128,6 +128,10 @@ class Batch:
     def to(self, device: torch.device | str) -> Batch:
         return self._map(lambda tensor: tensor.to(device, non_blocking=True))
 
+    def in_64_bits(self) -> Batch:
+        """For a model that computes so."""
+        return self._map(lambda tensor: tensor.double() if tensor.is_floating_point() else tensor)
+
     def _map(self, change: Change) -> Batch:
         inputs, targets = ({n: f.map(change) for n, f in fields.items()} for fields in (self.inputs, self.targets))
         return Batch(inputs, targets, _map(change, self.starts_anew), _map(change, self.places))

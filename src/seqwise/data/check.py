@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ..text import UNKNOWN_WORD, pieces_of
+from ..wording import counted
 from .files import lines_of
 from .source import TextData
 
@@ -120,7 +121,8 @@ def _hash(line: str) -> bytes:
 def _warnings(result: CheckResult) -> Iterator[str]:
     train = result.parts["train"]
     if train.characters < 10_000:
-        yield f"the training part has only {train.characters:,} characters: expect an n-gram to do as well as a network"
+        only = counted(train.characters, "character")
+        yield f"the training part has only {only}: expect an n-gram to do as well as a network"
     if result.distinct_characters < 2:
         yield "the training part has a single kind of character: there is nothing to learn"
     for part, facts in result.parts.items():
@@ -137,4 +139,5 @@ def _warnings(result: CheckResult) -> Iterator[str]:
             )
     for part, count in result.unseen_characters.items():
         if count > 0.001 * result.parts[part].characters:
-            yield f"{part}: {count:,} characters never occur in the training part; each is spelled in several tokens"
+            unseen = counted(count, "character never occurs", "characters never occur")
+            yield f"{part}: {unseen} in the training part; each is spelled in several tokens"

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..wording import counted
 from .numbers import NumberData
 
 FAR = 8.0  # times the middle half's width beyond it: is it a number, or a mistake?
@@ -110,11 +111,12 @@ def _warnings(data: NumberData, columns: list[ColumnFacts]) -> Iterator[str]:
         if column.missing > MANY_MISSING * len(data.values):
             yield f"{column.name}: {100 * column.missing / len(data.values):.0f} % of its numbers are missing"
         if column.far:
-            yield f"{column.name}: {column.far:,} numbers lie far outside of what it usually holds"
+            far = counted(column.far, "number lies", "numbers lie")
+            yield f"{column.name}: {far} far outside of what it usually holds"
         if abs(column.shift) > SHIFTED:
             yield (
                 f"{column.name}: the last part lies {column.shift:+.1f} standard deviations from the training part: "
                 "a model that has not seen such numbers will be unsure of them"
             )
     if len(data.values) < 100:
-        yield f"only {len(data.values)} rows: intervals of scores will be wide"
+        yield f"only {counted(len(data.values), 'row')}: intervals of scores will be wide"

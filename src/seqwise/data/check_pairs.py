@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from ..wording import counted
 from .pairs import Pair, PairData
 
 FEW_PAIRS = 1_000
 LONG = 2_000  # characters: longer than most models of pairs can attend to
 MANY = 0.05
+NEVER_OCCUR = "character never occurs", "characters never occur"
 MANY_UNSEEN = 0.001
 UNEVEN = 4.0  # times between the 5 % and the 95 % quantile of the length ratio
 
@@ -73,16 +75,17 @@ class PairCheck:
         yield self.description
         yield from self.notes
         for part, facts in self.parts.items():
-            yield f"{part}: {facts.pairs:,} pairs, {facts.copies:,} copies, {facts.same_sides:,} with equal sides"
+            amounts = counted(facts.pairs, "pair"), counted(facts.copies, "copy", "copies")
+            yield f"{part}: {', '.join(amounts)}, {facts.same_sides:,} with equal sides"
             yield f"{part}: source characters {facts.source_characters}, words {facts.source_words}"
             yield f"{part}: target characters {facts.target_characters}, words {facts.target_words}"
             yield f"{part}: length of target by source {facts.length_ratio}"
             if part != "train":
-                yield (
-                    f"{part}: {facts.known_sources:,} sources and {facts.known_pairs:,} whole pairs stand in train "
-                    f"too; {facts.unseen_characters:,} characters never occur there"
-                )
-        yield f"alphabet of train: {self.source_alphabet:,} characters in sources, {self.target_alphabet:,} in targets"
+                known = counted(facts.known_sources, "source"), counted(facts.known_pairs, "whole pair")
+                unseen = counted(facts.unseen_characters, *NEVER_OCCUR)
+                yield f"{part}: {' and '.join(known)} stand in train too; {unseen} there"
+        source = counted(self.source_alphabet, "character")
+        yield f"alphabet of train: {source} in sources, {self.target_alphabet:,} in targets"
         for warning in self.warnings:
             yield f"look at this: {warning}"
         if not self.warnings:
@@ -132,7 +135,8 @@ def _unseen(pairs: list[Pair], alphabets: list[set[str]]) -> int:
 def _warnings(parts: dict[str, PairFacts]) -> Iterator[str]:
     train = parts["train"]
     if train.pairs < FEW_PAIRS:
-        yield f"the training part has only {train.pairs:,} pairs: a model will learn little more than to copy them"
+        only = counted(train.pairs, "pair")
+        yield f"the training part has only {only}: a model will learn little more than to copy them"
     if train.same_sides > MANY * train.pairs:
         yield f"train: the target of {_share(train.same_sides, train.pairs)} is the source itself"
     if train.length_ratio.high > UNEVEN * train.length_ratio.low:
@@ -145,7 +149,7 @@ def _warnings(parts: dict[str, PairFacts]) -> Iterator[str]:
             yield f"{part}: {_share(facts.copies, facts.pairs)} are copies of others in it"
         for side, lengths in (("source", facts.source_characters), ("target", facts.target_characters)):
             if lengths.most > LONG:
-                yield f"{part}: the longest {side} has {lengths.most:,.0f} characters"
+                yield f"{part}: the longest {side} has {counted(round(lengths.most), 'character')}"
         if facts.known_sources > MANY * facts.pairs:
             yield (
                 f"{part}: the source of {_share(facts.known_sources, facts.pairs)} stands in the training part too: "
@@ -153,7 +157,7 @@ def _warnings(parts: dict[str, PairFacts]) -> Iterator[str]:
             )
         characters = facts.pairs * (facts.source_characters.middle + facts.target_characters.middle)
         if facts.unseen_characters > MANY_UNSEEN * characters:
-            yield f"{part}: {facts.unseen_characters:,} characters never occur in the training part"
+            yield f"{part}: {counted(facts.unseen_characters, *NEVER_OCCUR)} in the training part"
 
 
 def _share(some: int, of: int) -> str:

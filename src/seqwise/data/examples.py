@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from ..wording import counted
 from .batch import Batch, Labels, Tokens, Values
 
 
@@ -56,9 +57,11 @@ class ExampleData:
     def description(self) -> str:
         inputs = self.parts["train"].inputs
         what = (
-            f"{inputs.shape[1]} steps of {inputs.shape[2]} numbers" if inputs.ndim == 3 else f"{inputs.shape[1]} tokens"
+            f"{counted(inputs.shape[1], 'step')} of {counted(inputs.shape[2], 'number')}"
+            if inputs.ndim == 3
+            else counted(inputs.shape[1], "token")
         )
-        answer = f"one of {len(self.labels)} labels" if self.labels else "a number"
+        answer = f"one of {counted(len(self.labels), 'label')}" if self.labels else "a number"
         parts = ", ".join(f"{part} {len(store):,}" for part, store in self.parts.items())
         return f"{self.name}: sequences of {what}, each with {answer} as its answer ({parts})"
 

@@ -18,6 +18,7 @@ import numpy as np
 import torch
 
 from ..errors import ConfigError, DataError
+from ..wording import counted
 from .batch import Batch, next_value_batch
 from .dates import Dates
 from .number_table import NumberTable, read_number_table
@@ -63,9 +64,9 @@ class NumberData:
     def description(self) -> str:
         parts = ", ".join(f"{part} {rows.stop - rows.start:,}" for part, rows in self.parts.items())
         missing = int(np.isnan(self.values).sum())
-        gaps = f", {missing:,} numbers missing" if missing else ""
+        gaps = f", {counted(missing, 'number')} missing" if missing else ""
         shown = ", ".join(self.columns[:6]) + (", …" if len(self.columns) > 6 else "")
-        steps = f"{len(self.values):,} steps of {len(self.columns)} numbers ({shown}){gaps}"
+        steps = f"{counted(len(self.values), 'step')} of {counted(len(self.columns), 'number')} ({shown}){gaps}"
         return f"{self.name}: {steps}; {self.split} ({parts})"
 
 

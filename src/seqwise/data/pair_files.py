@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigError, DataError, did_you_mean
+from ..wording import counted
 from .files import TABLE_SUFFIXES, TEXT_SUFFIXES, kind_of, lines_of, read_text, shown, shown_names, unread_files
 from .source import PARTS, part_of
 
@@ -209,7 +210,8 @@ def _read_jsonl(path: Path, columns: Sequence[str], notes: list[str]) -> list[Pa
             joined += sides[-1] != text.strip() if isinstance(text, str) else 0
         pairs.append((sides[0], sides[1]))
     if joined:
-        notes.append(f"{path.name}: {joined:,} texts of several lines are joined into one line each")
+        those = counted(joined, "text of several lines is", "texts of several lines are")
+        notes.append(f"{path.name}: {those} joined into one line each")
     return pairs
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..errors import ConfigError, DataError
+from ..wording import counted
 from .builtin import PAIR_TOYS
 from .files import kind_of
 from .pair_files import (
@@ -55,7 +56,7 @@ class PairData:
     def description(self) -> str:
         total = sum(len(pairs) for pairs in self.parts.values())
         parts = ", ".join(f"{part} {len(pairs):,}" for part, pairs in self.parts.items())
-        return f"{self.name}: {total:,} pairs of sequences; {self.split} ({parts})"
+        return f"{self.name}: {counted(total, 'pair')} of sequences; {self.split} ({parts})"
 
 
 def open_pairs(

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigError, DataError, did_you_mean
+from ..wording import counted
 from .builtin import BUILTIN, PAIR_TOYS, builtin_file
 from .files import TABLE_SUFFIXES, is_html, kind_of, read_text, shown, shown_names, text_files, unread_files
 from .public import PUBLIC, find_public, is_pair_set
@@ -65,7 +66,8 @@ class TextData:
     def description(self) -> str:
         total = sum(self.characters.values())
         parts = ", ".join(f"{part} {count:,}" for part, count in self.characters.items())
-        return f"{self.name}: {total:,} characters of text in {self.lines:,} lines; {self.split} ({parts})"
+        size = f"{counted(total, 'character')} of text in {counted(self.lines, 'line')}"
+        return f"{self.name}: {size}; {self.split} ({parts})"
 
 
 def open_text(
@@ -285,7 +287,8 @@ def _checked(data: TextData) -> TextData:
             raise DataError(f"{files}: the file is empty. Give some text to learn from.")
         if count < 2:
             raise DataError(
-                f"{files}: too little text: {sum(data.characters.values())} characters in all leave {count} to {part}. "
+                f"{files}: too little text: {counted(sum(data.characters.values()), 'character')} in all "
+                f"leave {count} to {part}. "
                 "A model needs a few hundred at least."
             )
     return data

@@ -76,6 +76,10 @@ def translate(
 
     `on_answers` is told how many more were found, as they are found: by whatever thread, and long before their turn.
     """
+    if with_alignments and not model.can_align:
+        raise ConfigError(
+            "this model has no attention to read an alignment from; train one with model.attention=general."
+        )
     lines = iter(lines)
     while chunk := list(islice(lines, LINES)):
         with evaluating(model):
@@ -104,6 +108,8 @@ def _translate_chunk(
         for ids, cut in zip(encoded, is_cut, strict=True)
     )
     asked = np.array([place for place, text in enumerate(texts) if text], dtype=np.int64)
+    if len(asked) < len(texts):  # an empty line has its answer
+        on_answers(len(texts) - len(asked))
     order = asked[np.argsort(rows.lengths[asked], kind="stable")]
     width = config.beam_width if config.method == "beam" else config.num_results
     batches = [order[start:end] for start, end in cuts_by_length(rows.lengths[order], max(1, PLACES // width))]
@@ -152,10 +158,6 @@ def _align(model: Any, vocab: Vocab, rows: Rows, chosen: np.ndarray, found: list
     some = Rows.of(rows.ids[rows.edges[place] : rows.edges[place + 1]] for place in chosen)
     batch = PairStore(some, targets, []).batch(np.arange(len(chosen))).to(device_of(model))
     weights = model.align(batch)
-    if weights is None:
-        raise ConfigError(
-            "this model has no attention to read an alignment from; train one with model.attention=general."
-        )
     return [
         Alignment(
             [source.piece(token) for token in some.ids[some.edges[row] : some.edges[row + 1] - 1].tolist()],

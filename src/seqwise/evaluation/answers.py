@@ -61,6 +61,9 @@ class AnswerScore:
         assert totals is not None
         return Segments.of(totals, np.ones(len(totals)))
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.headline()}>"
+
     def headline(self) -> str:
         low, high = self.interval
         if self.is_right is not None:

@@ -27,6 +27,7 @@ from ..data.numbers import NumberStore, Scaling
 from ..data.seasons import main_season
 from ..errors import ConfigError
 from ..models.contract import State, device_of, evaluating, kept_of, select_rows
+from ..wording import counted
 from .likelihood import CHUNK
 from .segments import Metric, Segments, interval_in_words
 
@@ -120,18 +121,21 @@ class ForecastScore:
         )
         return f"season {', '.join(named)}"
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.headline()}>"
+
     def headline(self) -> str:
         seasonal = f", seasonal naive {self.mae('seasonal'):.4g}" if self.has_season else ""
         return (
             f"log-likelihood {self.log_likelihood:.4f} nats per step ({interval_in_words(self.interval, 4)}); MAE "
-            f"{self.mae():.4g} over {self.horizon} steps (naive {self.mae('naive'):.4g}{seasonal}); "
+            f"{self.mae():.4g} over {counted(self.horizon, 'step')} (naive {self.mae('naive'):.4g}{seasonal}); "
             f"95 % intervals cover {100 * self.coverage:.1f} %"
         )
 
     def rows(self) -> Iterator[tuple[str, str]]:
         shown = f"{self.log_likelihood:.4f} ({interval_in_words(self.interval, 4)})"
         yield "log-likelihood, nats per step", shown
-        yield f"MAE, {self.horizon} steps ahead", f"{self.mae():.5g}"
+        yield f"MAE, {counted(self.horizon, 'step')} ahead", f"{self.mae():.5g}"
         yield "MAE of naive", f"{self.mae('naive'):.5g}"
         yield "MAE as a share of naive, mean of columns", f"{self.relative_error:.3f}"
         if self.has_season:

@@ -103,6 +103,9 @@ class Score:
         nats = self.characters * math.log(2) / max(1, self.tokens)
         return low * nats - self.letters_per_token, high * nats - self.letters_per_token
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.headline()}>"
+
     def headline(self) -> str:
         return (
             f"{self.bits_per_char:.4f} bits per character ({interval_in_words(self.bits_interval, 4)}), "

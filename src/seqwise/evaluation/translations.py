@@ -79,11 +79,11 @@ class TranslationScore:
 
     @property
     def bleu(self) -> float:
-        return -self.bleu_segments.value
+        return BLEU_METRIC.shown(self.bleu_segments.value)
 
     @property
     def chrf(self) -> float:
-        return -self.segments.value
+        return CHRF_METRIC.shown(self.segments.value)
 
     @property
     def exact_match(self) -> float:
@@ -104,7 +104,11 @@ class TranslationScore:
         if not self.has_sentences:
             return []
         return [
-            (f"{low + 1} to {high}" if high is not None else f"over {low}", part.statistics.shape[1], -part.value)
+            (
+                f"{low + 1} to {high}" if high is not None else f"over {low}",
+                part.statistics.shape[1],
+                BLEU_METRIC.shown(part.value),
+            )
             for low, high, part in self.parts_by_length(self.bleu_segments)
         ]
 
@@ -133,6 +137,9 @@ class TranslationScore:
         """BLEU counts four words in a row: of targets that have hardly so many it says nothing."""
         return bool(self.bleu_segments.statistics[0, :, 1].mean() >= SHORTEST_SENTENCE)
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.headline()}>"
+
     def headline(self) -> str:
         bleu = f"BLEU {_with_interval(self.bleu_segments)}, " if self.has_sentences else ""
         return (
@@ -154,13 +161,15 @@ class TranslationScore:
         yield "signature", f"`{self.signature}`"
 
     def to_dict(self) -> dict[str, Any]:
-        low, high = self.bleu_segments.interval
-        chrf_low, chrf_high = self.segments.interval
+        bleu_interval, chrf_interval = (
+            [metric.shown(end) for end in reversed(segments.interval)]
+            for metric, segments in ((BLEU_METRIC, self.bleu_segments), (CHRF_METRIC, self.segments))
+        )
         return {
             "bleu": self.bleu,
-            "bleu_interval": [-high, -low],
+            "bleu_interval": bleu_interval,
             "chrf": self.chrf,
-            "chrf_interval": [-chrf_high, -chrf_low],
+            "chrf_interval": chrf_interval,
             "is_enough": self.segments.is_enough,
             "exact_match": self.exact_match,
             "token_accuracy": self.token_accuracy,
@@ -172,8 +181,9 @@ class TranslationScore:
 
 
 def _with_interval(segments: Segments) -> str:
-    low, high = segments.interval
-    return f"{-segments.value:.2f} ({interval_in_words((-high, -low), 2)})"
+    """Of chrF or BLEU, of which higher is better."""
+    value, low, high = (CHRF_METRIC.shown(cost) for cost in (segments.value, *reversed(segments.interval)))
+    return f"{value:.2f} ({interval_in_words((low, high), 2)})"
 
 
 def _statistics(metric: BLEU | CHRF, hypotheses: Sequence[str], references: Sequence[str]) -> np.ndarray:

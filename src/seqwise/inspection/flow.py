@@ -31,7 +31,7 @@ from torch import Tensor, nn
 from ..data.batch import Batch, Tokens
 from ..layers.recurrent import RecurrentLayer
 from ..layers.rnn import RNNCell
-from ..models.contract import State
+from ..models.contract import State, device_of, in_64_bits
 from .trace import Trace, record
 
 SHOWN = {
@@ -72,8 +72,10 @@ class Flow:
 def gradient_flow(model: nn.Module, batch: Batch, *, steps: Sequence[int], most_lags: int) -> list[Flow]:
     """(1) at every place that holds something, from the losses at `steps` (numbers of targets, from 0).
 
-    Where one answer is given for a whole row, its loss stands at the last step.
+    Where one answer is given for a whole row, its loss stands at the last step. In 64 bits: (5) is a difference.
     """
+    model = in_64_bits(model)
+    batch = batch.to(device_of(model)).in_64_bits()
     with torch.enable_grad(), record(model) as trace:
         log_probs, _ = model.score(batch)  # type: ignore[operator]
         shown = [(site, noted) for site, noted in trace if noted in SHOWN]
@@ -92,9 +94,8 @@ def gradient_flow(model: nn.Module, batch: Batch, *, steps: Sequence[int], most_
 def _squares(keys: Sequence[Place], grads: Sequence[Tensor]) -> dict[Place, Tensor]:
     """Squared lengths at each step, (B, T), of gradients (B, T, D): by place, and by (5) through each block."""
     found: dict[Place, Tensor] = {}
-    entering = grads[0].double()  # of the embedding, which is noted first
+    entering = grads[0]  # of the embedding, which is noted first
     for (site, noted), grad in zip(keys, grads, strict=True):
-        grad = grad.double()  # squares of what has nearly vanished would be zero
         square, place = grad.square().sum(dim=-1), (site, SHOWN[noted])
         found[place] = found[place] + square if place in found else square
         if noted == "stream":

@@ -5,6 +5,12 @@
 d = 1 is the last token read. An n-gram of order n is moved up to d = n - 1 and not beyond, as are a window and a
 convolution by what they can see; a state fades. Any model that can `start` and `step` can be asked.
 
+As probabilities sum to one, KL(p || q) is also a sum in which nothing cancels, however near p and q are:
+
+    KL(p || q) = sum of p * (e^g - 1 - g),  g = log q - log p,  and of q where p is zero                             (2)
+
+Networks are asked in 64 bits, and what even those cannot tell from nothing is nothing.
+
 Shapes: R rows (the text and its changed copies), T tokens, V vocabulary.
 """
 
@@ -19,9 +25,10 @@ import torch
 from torch import Tensor
 
 from ..data.batch import Batch, Tokens
-from ..models.contract import device_of, evaluating
+from ..models.contract import device_of, evaluating, in_64_bits
 
 FAINT = 0.01  # of the influence of the last token: what is below counts as forgotten
+LEAST = 1e-28  # nats: log-probabilities in 64 bits differ by some 1e-14 for the order of a sum alone; (2) squares that
 
 
 @dataclass(frozen=True)
@@ -66,7 +73,8 @@ def influence_by_distance(
 
 def _moved(model: Any, rows: Tensor) -> np.ndarray:
     """KL from the first row's prediction to each other's after every token: (R - 1, T)."""
-    device, found = device_of(model), []
+    model, found = in_64_bits(model), []
+    device = device_of(model)
     with evaluating(model):
         log_probs, state = model.start(Batch({"tokens": Tokens(rows[:, :1].to(device))}, {}))
         for t in range(rows.shape[1]):
@@ -77,11 +85,11 @@ def _moved(model: Any, rows: Tensor) -> np.ndarray:
 
 
 def _divergence(log_probs: Tensor) -> Tensor:
-    """KL(first row || each other row), (R, V) -> (R - 1,), nats."""
+    """KL(first row || each other row) by (2), (R, V) -> (R - 1,), nats."""
     log_probs = log_probs.double()
-    p, log_p = log_probs[:1].exp(), log_probs[:1]
-    gap = (p * (log_p - log_probs[1:])).masked_fill(p == 0, 0.0)
-    return gap.sum(dim=1).clamp(min=0.0)
+    p, gap = log_probs[:1].exp(), log_probs[1:] - log_probs[:1]
+    moved = torch.where(p > 0, p * (gap.expm1() - gap), log_probs[1:].exp()).sum(dim=1)
+    return moved.masked_fill(moved < LEAST, 0.0)
 
 
 @torch.inference_mode()

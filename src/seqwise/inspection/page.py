@@ -23,6 +23,7 @@ from ..pages.charts import Axis, Dot, Look, Series, legend, line_chart, scatter_
 from ..pages.elements import Section, document, embedded_json, fact_list, shown, titled_table
 from ..pages.quantities import count, number, per_cent
 from ..pages.text import visible
+from ..wording import counted, plural
 from .flow import THROUGH, Flow
 from .heads import AttentionMap
 from .inspect import Inspection
@@ -82,7 +83,8 @@ def write_inspection(found: Sequence[Inspection]) -> str:
     ]
     names = _names(found)
     facts = {
-        name: f"{one.family}, {count(one.parameters)} numbers; {len(one.reading.bits):,} steps: "
+        name: f"{one.family}, {count(one.parameters)} {plural(one.parameters, 'number')}; "
+        f"{counted(len(one.reading.bits), 'step')}: "
         f"{visible(one.text, most=200)}"
         for name, one in zip(names, found, strict=True)
     }
@@ -420,7 +422,8 @@ def _clipping(one: Inspection, place: int) -> str:
             Axis("step", "{:.0f}".format),
             Axis("share of steps", "{:.2f}".format, limits=(0.0, 1.0)),
         )
-    return f'<p class="aside">In training, gradients were cut in {cut} of {len(one.clipped)} reports.</p>{figure}'
+    reports = counted(len(one.clipped), "report")
+    return f'<p class="aside">In training, gradients were cut in {cut} of {reports}.</p>{figure}'
 
 
 def _flow_name(flow: Flow) -> str:
@@ -439,7 +442,9 @@ def _memory(one: Inspection, place: int) -> str:
         band = list(zip(one.influence.low, one.influence.high, strict=True))
         reach, most = one.influence.reach(), len(points)
         end = " (and maybe beyond: that is as far as was looked)" if reach == most else f" of {most:,} looked at"
-        body += f"<p>A change is felt {reach:,} tokens back{end}, by a hundredth of what the last token does.</p>"
+        body += (
+            f"<p>A change is felt {counted(reach, 'token')} back{end}, by a hundredth of what the last token does.</p>"
+        )
         body += _figure(
             [Series(one.name, points, Look.of(place), band)],
             f"influence-{place}",

@@ -17,6 +17,7 @@ from ..data.examples import ExampleStore
 from ..data.numbers import NumberStore, Scaling
 from ..errors import DataError
 from ..models.contract import State, device_of, evaluating
+from ..wording import counted
 from .reading import BIT, START, Column, Expected, Reading
 from .trace import record
 
@@ -30,7 +31,9 @@ def read_series(model: Any, store: NumberStore, scaling: Scaling, *, row: int, m
     room = most_steps if model.context is None else min(most_steps, model.context)
     steps = min(room, len(store) - first)
     if not 0 <= row <= len(store) - store.first:
-        raise DataError(f"the part has {len(store) - store.first + 1:,} rows; there is none with the number {row:,}.")
+        raise DataError(
+            f"the part has {counted(len(store) - store.first + 1, 'row')}; there is none with the number {row:,}."
+        )
     batch = store.batch(np.arange(first, first + steps + 1)[None]).to(device_of(model))
     with torch.inference_mode(), evaluating(model):
         state = _state_before(model, store, first)
@@ -89,7 +92,7 @@ def _range(columns: Sequence[Column], t: int) -> str:
 def read_example(model: Any, store: ExampleStore, labels: Sequence[str], *, row: int) -> Reading:
     """One example, step by step; its answer is known behind the last."""
     if not 0 <= row < len(store):
-        raise DataError(f"the part has {len(store):,} examples; there is none with the number {row:,}.")
+        raise DataError(f"the part has {counted(len(store), 'example')}; there is none with the number {row:,}.")
     batch = store.batch(slice(row, row + 1)).to(device_of(model))
     with torch.inference_mode(), evaluating(model):
         with record(model) as trace:

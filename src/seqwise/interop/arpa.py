@@ -17,8 +17,9 @@ r"""ARPA files: n-gram models as text, as SRILM, KenLM and many recognisers and 
     \end\
 
 A sentence is a line of text. Our boundary token is both of its marks: <s> as the first of a gram, since a line begins
-where another ended, and </s> as the last. So only models with across_lines = false can be written. A probability or
-backoff of zero is written as -99, and read from it.
+where another ended, and </s> as the last. Of a model with across_lines = true, the grams that reach over the end of a
+line are left out, as no sentence has them: what is written is exactly this model, reading each line by itself. A
+probability or backoff of zero is written as -99, and read from it.
 
 Words stand as they are. In a model of characters the space is written ▁, any other white space, control character or ▁
 itself as <U+0009>, and the digits that spell rare characters as <0> to <f>; from these sixteen `read_arpa` knows that
@@ -106,11 +107,6 @@ def _read_character(piece: str) -> str:
 def write_arpa(model: Ngram, tokenizer: Tokenizer, path: str | Path) -> None:
     """Write a model and the words of its tokenizer; with gzip where the name ends in .gz. The file appears whole."""
     path = Path(path)
-    if model.config.across_lines:
-        raise ConfigError(
-            "an ARPA file holds models of single sentences, and this one reads across lines. "
-            "Train with --set model.across_lines=false."
-        )
     pieces = np.array(arpa_pieces(tokenizer), dtype=object)
     unfinished = path.with_name(f".{path.name}")
     try:
@@ -125,7 +121,7 @@ def write_arpa(model: Ngram, tokenizer: Tokenizer, path: str | Path) -> None:
 
 
 def _write_levels(model: Ngram, pieces: np.ndarray, file: IO[bytes] | gzip.GzipFile) -> None:
-    sizes = [len(level.words) for level in model.levels]
+    sizes = [len(rows) for _, rows, *_ in _grams(model)]
     sizes[0] += 1  # the boundary stands twice
     lines = ["\\data\\", *(f"ngram {k}={size}" for k, size in enumerate(sizes, start=1)), ""]
     file.write("\n".join([*lines, ""]).encode())
@@ -152,12 +148,16 @@ def _write_levels(model: Ngram, pieces: np.ndarray, file: IO[bytes] | gzip.GzipF
 
 
 def _grams(model: Ngram) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
-    """For each length k: tokens of all grams (N_k, k), log_prob, log_backoff, and whether longer ones begin with it."""
+    """For each length k: tokens of the grams within a line (N_k, k), log_prob, log_backoff, and whether longer ones
+    begin with it."""
     rows, parent = np.empty((1, 0), dtype=np.int32), np.zeros(model.vocab_size, dtype=np.int64)
     for k, level in enumerate(model.levels, start=1):
         rows = np.concatenate([rows[parent], level.words[:, None]], axis=1)
         num_children = np.diff(level.first)
-        yield k, rows, level.log_prob, level.log_backoff, num_children > 0
+        inside = ~(rows[:, 1:-1] == model.boundary).any(axis=1)
+        ends = inside & (rows[:, -1] == model.boundary) & (k > 1)  # and begins nothing
+        log_backoff = np.where(ends, 0.0, level.log_backoff)
+        yield k, rows[inside], level.log_prob[inside], log_backoff[inside], (num_children > 0)[inside] & ~ends[inside]
         parent = np.repeat(np.arange(len(level.words)), num_children)
 
 

@@ -6,6 +6,7 @@ seqwise import arpa counts.arpa --out runs/counts
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,13 +23,23 @@ class Format:
     title: str
     families: tuple[str, ...]
     """The families that it can hold."""
-    write: Callable[[Run, Path], None]
+    write: Callable[[Run, Path], list[str]]
+    """What a user should know about the file."""
     read: Callable[[Path, Path], Run]
     """(file, run folder) -> the run."""
 
 
-def _write_arpa(run: Run, path: Path) -> None:
+def _write_arpa(run: Run, path: Path) -> list[str]:
+    if run.tokenizer.kind == "bpe":
+        data = shlex.join(run.config.data.source) or "DATA"
+        raise ConfigError(
+            f"an ARPA file holds words or characters, and {run.path} has byte pairs. Train a model of words: "
+            f"seqwise train {data} --model ngram --tokenizer word --out {shlex.quote(f'{run.path}-words')}"
+        )
     write_arpa(run.load_model(), run.tokenizer, path)
+    if not run.config.model.across_lines:
+        return []
+    return [f"{run.path} reads across lines, and {path.name} holds sentences: it is the same model, line by line"]
 
 
 def _read_arpa(path: Path, out: Path) -> Run:
@@ -49,8 +60,8 @@ def format_named(name: str) -> Format:
     return FORMATS[name]
 
 
-def export_run(run: Run, name: str, path: Path) -> None:
-    """Write a run's model to a file of another format. The file must not be there yet."""
+def export_run(run: Run, name: str, path: Path) -> list[str]:
+    """Write a run's model to a file of another format, which must not be there yet. What to know about the file."""
     chosen = format_named(name)
     if run.config.model_name not in chosen.families:
         raise ConfigError(
@@ -58,7 +69,7 @@ def export_run(run: Run, name: str, path: Path) -> None:
         )
     if path.exists():
         raise ConfigError(f"{path} exists already. Choose another name.")
-    chosen.write(run, path)
+    return chosen.write(run, path)
 
 
 def import_run(name: str, path: Path, out: Path) -> Run:

@@ -16,19 +16,23 @@ from torch import Tensor
 
 def sinusoidal_table(length: int, model_dim: int) -> Tensor:
     """(length, D) by (1)."""
-    t = torch.arange(length).unsqueeze(1)  # (length, 1)
-    frequency = 10_000.0 ** (-torch.arange(0, model_dim, 2) / model_dim)  # (D/2,)
+    angles = _angles(length, model_dim, 10_000.0)
     table = torch.zeros(length, model_dim)
-    table[:, 0::2] = (t * frequency).sin()
-    table[:, 1::2] = (t * frequency).cos()[:, : model_dim // 2]
+    table[:, 0::2] = angles.sin()
+    table[:, 1::2] = angles.cos()[:, : model_dim // 2]
     return table
 
 
 def rotary_table(length: int, head_dim: int, *, base: float = 10_000.0) -> Tensor:
     """Complex numbers of length one, at the angles t * base^(-2i/K): (length, K/2)."""
-    frequency = base ** (-torch.arange(0, head_dim, 2) / head_dim)
-    angles = torch.arange(length).unsqueeze(1) * frequency
-    return torch.polar(torch.ones_like(angles), angles)
+    angles = _angles(length, head_dim, base)
+    return torch.polar(torch.ones_like(angles), angles).to(torch.complex64)
+
+
+def _angles(length: int, width: int, base: float) -> Tensor:
+    """t * base^(-2i/width), (length, width/2), in 64 bits: far from the start, 32 leave few digits behind the point."""
+    frequency = base ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
+    return torch.arange(length, dtype=torch.float64).unsqueeze(1) * frequency
 
 
 def rotate(x: Tensor, turn: Tensor) -> Tensor:

@@ -11,6 +11,7 @@ Shapes: B batch, T steps, V vocabulary.
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +20,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..data.batch import Batch, Tokens, Values, pad_rows
 from ..errors import DataError
@@ -189,6 +190,16 @@ def evaluating(model: Any) -> Iterator[None]:
     finally:
         if was_training:
             model.train()
+
+
+def in_64_bits(model: Any) -> Any:
+    """A copy that computes in 64 bits, for what is measured as a difference; count models and EM do so anyway."""
+    if not isinstance(model, nn.Module):
+        return model
+    copied = copy.deepcopy(model)
+    if device_of(model).type == "mps":  # which has no such numbers
+        copied = copied.cpu()
+    return copied.double()
 
 
 KEPT_SHARE = 0.75  # of a context that is full; the rest makes room for what comes

@@ -35,6 +35,8 @@ from .contract import Interface, Loss, Prediction, State, Term
 class PairBody(Protocol):
     context: int | None
     """The longest source or target it can place, in tokens; None where there is no limit."""
+    can_align: bool
+    """Whether it looks back at the source, step by step."""
 
     def read(self, source: Tokens) -> State: ...
     def decode(self, tokens: Tokens, state: State) -> tuple[Tensor, State]: ...
@@ -141,6 +143,10 @@ class PairModel(nn.Module):
         device = self.head.output.weight.device
         hidden, after = self.body.decode(Tokens(tokens.to(device).unsqueeze(1)), state)  # (R, 1, D)
         return self.head.log_probs(hidden[:, 0]), after
+
+    @property
+    def can_align(self) -> bool:
+        return self.body.can_align
 
     def align(self, batch: Batch) -> Tensor | None:
         """Where in the source each target token was looked for, (B, T, S); None where the model cannot look back."""

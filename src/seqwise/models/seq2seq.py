@@ -86,7 +86,8 @@ class Seq2SeqBody(nn.Module):
         )
         parts = 2 if config.cell == "lstm" else 1
         self.bridges = nn.ModuleList(nn.Linear(D, D) for _ in range(parts * config.num_layers))
-        self.alignment = None if config.attention == "none" else SoftAlignment(D, config.attention)
+        self.can_align = config.attention != "none"
+        self.alignment = SoftAlignment(D, config.attention) if config.attention != "none" else None
 
     def read(self, source: Tokens) -> State:
         lengths = source.lengths if source.is_token is not None else None

@@ -118,6 +118,7 @@ class Block(nn.Module):
 
 
 class TransformerBody(nn.Module):
+    can_align = True
     position_table: Tensor
     target_position_table: Tensor
 

@@ -23,11 +23,6 @@ def per_cent(share: float) -> str:
     return f"{number(100 * share, 1)} %"
 
 
-def amount(num: int, noun: str) -> str:
-    """ "1 update", "6 updates"."""
-    return f"{num:,} {noun}" if num == 1 else f"{num:,} {noun}s"
-
-
 def count(value: float) -> str:
     """ "950", "326 k", "1.2 M"."""
     return _scaled(value, ("", "k", "M", "B", "T"))

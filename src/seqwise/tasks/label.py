@@ -23,6 +23,7 @@ class LabelTask:
     metrics = ("accuracy", "mean_squared_error", "nats_per_answer")
     score_options: tuple[str, ...] = ()
     reads_lines = False
+    writes_table = False
 
     def open(self, config: DataConfig) -> ExampleData:
         if len(config.source) > 1 or config.valid or config.test or config.split:

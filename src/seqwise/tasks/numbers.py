@@ -39,6 +39,7 @@ class NumbersTask:
     metrics = ("log_likelihood_per_step", "mae", "mae_over_naive", "coverage")
     score_options: tuple[str, ...] = ("horizon", "season")
     reads_lines = False
+    writes_table = True
 
     def open(self, config: DataConfig) -> NumberData:
         if len(config.source) > 1 or config.valid or config.test:

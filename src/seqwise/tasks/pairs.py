@@ -37,6 +37,7 @@ class PairsTask:
     metrics = ("bleu", "chrf", "exact_match", "token_accuracy", "nats_per_token")
     score_options: tuple[str, ...] = ("method", "beam_width", "length_penalty", "length_form")
     reads_lines = True
+    writes_table = False
 
     def open(self, config: DataConfig) -> PairData:
         return open_pairs(

@@ -89,6 +89,8 @@ class Task(Protocol):
     """What `score` can be told besides."""
     reads_lines: bool
     """Whether `predict` reads lines, one question each."""
+    writes_table: bool
+    """Whether the lines that `predict` writes are a .csv: first the names of the columns, then numbers."""
 
     def open(self, config: DataConfig) -> Any: ...
     def open_other(self, source: str, split: str | None, vocab: Vocab, config: DataConfig) -> tuple[Any, str]:

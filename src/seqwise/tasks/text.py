@@ -22,6 +22,7 @@ from ..evaluation.likelihood import Score, evaluate
 from ..models.contract import evaluating
 from ..settings import DataConfig, TokenizerConfig, TrainingConfig
 from ..text import UNKNOWN_WORD, Tokenizer, train_tokenizer, whole_blocks
+from ..wording import counted
 from .task import Advance, BatchSource, Facts, Tell
 
 BPE_CHARACTERS = 50_000_000  # as many are enough to choose byte pairs by
@@ -35,6 +36,7 @@ class TextTask:
     metrics = ("nats_per_token", "perplexity", "bits_per_char")
     score_options: tuple[str, ...] = ("view", "context", "stride")
     reads_lines = False
+    writes_table = False
 
     def open(self, config: DataConfig) -> TextData:
         if config.columns:
@@ -66,7 +68,9 @@ class TextTask:
             stores[part] = build_store(data, part, _tokenizer(vocab), progress=progress)
         for part, store in stores.items():
             if store.num_tokens < 2:
-                raise DataError(f"{data.name}: the {part} part has {store.num_tokens} tokens; give more text.")
+                raise DataError(
+                    f"{data.name}: the {part} part has {counted(store.num_tokens, 'token')}; give more text."
+                )
         return stores
 
     def store(self, data: TextData, part: str, vocab: Vocab) -> TokenStore:
@@ -156,7 +160,7 @@ def choose_tokenizer(characters: int, *, has_unknown_words: bool) -> tuple[str, 
         return "word", "rare words are already <unk>, so this is a text for word models"
     if characters >= BPE_FROM_CHARACTERS:
         return "bpe", f"{characters:,} characters are enough to learn from pieces of words"
-    return "char", f"{characters:,} characters: small models learn most from single characters"
+    return "char", f"{counted(characters, 'character')}: small models learn most from single characters"
 
 
 def _make_tokenizer(config: TokenizerConfig, data: TextData, tell: Tell) -> Tokenizer:

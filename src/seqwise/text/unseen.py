@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..wording import counted
 from . import Tokenizer
 
 MOST_CHARACTERS = 12  # that are named
@@ -12,7 +13,7 @@ MOST_CHARACTERS = 12  # that are named
 def unseen_in(tokenizer: Tokenizer, text: str) -> Iterator[str]:
     unknown = getattr(tokenizer, "unknown", None)
     if unknown is not None and (count := int((tokenizer.encode(text) == unknown).sum())):
-        yield f"{count:,} words are not in the vocabulary and are read as <unk>"
+        yield f"{counted(count, 'word is', 'words are')} not in the vocabulary and read as <unk>"
     if tokenizer.kind != "char":
         return
     unseen = sorted(char for char in set(text) if len(tokenizer.encode(char)) > 1)

@@ -9,10 +9,11 @@ from ..models import family, num_parameters
 from ..run import Run
 from ..tasks import task_named
 from ..tasks.task import Score
+from ..wording import counted
 
 LEARNED = {
-    "gradients": "{steps:,} steps, seed {seed}",
-    "em": "expectation and maximisation, {restarts} starts of up to {steps} iterations, seed {seed}",
+    "gradients": "{steps_made}, seed {seed}",
+    "em": "expectation and maximisation, {starts} of up to {iterations}, seed {seed}",
     "counting": "counted in one pass",
 }
 
@@ -20,7 +21,12 @@ LEARNED = {
 def write_card(run: Run, model: Any, score: Score) -> str:
     config, row = run.config, family(run.config.model_name)
     training = config.training
-    how = LEARNED[row.learns_by].format(steps=training.steps, seed=training.seed, restarts=training.restarts)
+    how = LEARNED[row.learns_by].format(
+        steps_made=counted(training.steps, "step"),
+        starts=counted(training.restarts, "start"),
+        iterations=counted(training.steps, "iteration"),
+        seed=training.seed,
+    )
     lines = [
         f"# {run.path.name}",
         "",

@@ -20,6 +20,7 @@ from torch import Tensor
 from ..errors import TrainingError
 from ..run import Checkpoint, load_weights
 from ..settings import TrainingConfig
+from ..wording import counted
 from .loop import Hooks
 from .report import Report
 
@@ -109,15 +110,16 @@ def expect_and_maximise(
         if is_best and hooks.keep_best:
             hooks.keep_best()
         if is_over:
-            event = f"start {progress.restart + 1} of {config.restarts}: {progress.iteration} iterations, "
+            event = f"start {progress.restart + 1} of {config.restarts}: {counted(progress.iteration, 'iteration')}, "
             event += f"{-objective / num_steps:.4f} nats per step" + (", the best so far" if is_best else "")
             event += "" if has_patience else "; validation no longer improves"
             progress.restart, progress.iteration, progress.objective = progress.restart + 1, 0, None
             progress.lowest, progress.misses = None, 0
             progress.is_stopped = progress.restart == config.restarts
+        left = config.steps * (config.restarts - progress.restart) - progress.iteration  # at most
         yield Report(
             step=progress.step,
-            steps=config.steps * config.restarts,
+            steps=progress.step + left,
             tokens=progress.step * num_steps,
             loss=-objective / num_steps,
             learning_rate=0.0,

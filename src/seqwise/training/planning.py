@@ -15,6 +15,7 @@ from ..models.contract import Interface
 from ..models.ngram import Ngram, NgramConfig
 from ..settings import TrainingConfig
 from ..tasks.task import BatchSource, Tell
+from ..wording import counted, plural
 from .em import length_of
 from .sizing import DEFAULT_MINUTES
 from .timing import can_compile, choose_compile, seconds_per_step
@@ -51,10 +52,11 @@ def plan_steps(model: Any, batches: BatchSource, config: TrainingConfig, num_val
     elif not config.evaluate_every and 4 * (config.valid_tokens or num_valid) < affordable:
         changes["evaluate_every"] = max(1, steps // 40)  # validating is cheap: find the best moment
     passes = f"{steps / batches.steps_per_epoch:.2g} times the training part"
+    planned, budget = f"{counted(steps, 'step')} of {per_batch:,}", f"{seconds / 60:g} {plural(seconds / 60, 'minute')}"
     if steps < fitting:
-        tell(f"{steps:,} steps of {per_batch:,}, {passes}, are enough: the data is small for {seconds / 60:g} minutes")
+        tell(f"{planned}, {passes}, are enough: the data is small for {budget}")
     else:
-        tell(f"{steps:,} steps of {per_batch:,} fit {seconds / 60:g} minutes ({passes})")
+        tell(f"{planned} fit {budget} ({passes})")
     return changes
 
 
@@ -85,8 +87,8 @@ def plan_iterations(
     restarts = max(1, min(config.restarts, iterations // config.steps))
     steps = min(config.steps, max(1, iterations // restarts))
     if tokens < num_tokens:
-        tell(f"learns from the first {tokens:,} of {num_tokens:,}, so that {steps} iterations fit")
-    tell(f"{restarts} x {steps} iterations fit {config.minutes:g} minutes")
+        tell(f"learns from the first {tokens:,} of {num_tokens:,}, so that {counted(steps, 'iteration')} fit")
+    tell(f"{restarts} x {counted(steps, 'iteration')} fit {config.minutes:g} {plural(config.minutes, 'minute')}")
     return {"steps": steps, "restarts": restarts, "train_tokens": 0 if tokens == num_tokens else tokens}
 
 

@@ -28,6 +28,7 @@ from ..run import Checkpoint, Run, RunConfig, check_free, interface_of, load_wei
 from ..settings import DataConfig, TokenizerConfig, TrainingConfig
 from ..tasks import Task, task_for, task_named
 from ..tasks.task import Advance, Score, Tell
+from ..wording import counted
 from .averaging import WeightAverage
 from .card import write_card
 from .counting import count
@@ -211,7 +212,7 @@ class Session:
         steps = planned_anew(step, seconds, config, steps_per_epoch)
         if steps is not None:
             self.run.save_config(self.run.with_training(steps=steps))
-            tell(f"a step takes {seconds / step:.3f} s now: {steps:,} steps fit, instead of {config.steps:,}")
+            tell(f"a step takes {seconds / step:.3f} s now: {counted(steps, 'step')} fit, instead of {config.steps:,}")
         return steps
 
     def _hooks(self, model: Any, wants_stop: Callable[[], bool]) -> Hooks:
@@ -438,7 +439,7 @@ def resume(
         if not run.cut_log(int(checkpoint.progress["log_length"])):
             tell(f"{out / 'log.jsonl'} has lost its end: some reports before step {checkpoint.step:,} are missing")
         if config.training.threads and config.training.threads != torch.get_num_threads():
-            tell(f"using {config.training.threads} threads as before, so that the numbers are the same")
+            tell(f"using {counted(config.training.threads, 'thread')} as before, so that the numbers are the same")
         if config.torch != torch.__version__:
             tell(f"begun with torch {config.torch}, going on with {torch.__version__}: the numbers may differ slightly")
     return Session(run, task, data, task.stores(data, run.vocab, advance), checkpoint)
