@@ -316,7 +316,7 @@ def test_who_was_left_out_is_named_with_the_budget_that_would_do() -> None:
 
 def test_if_nobody_learned_nothing_is_recommended() -> None:
     entries = [
-        entry("lstm", 6.56, not_trained="7 updates; give it about 30 minutes", updates=7),
+        entry("lstm", 6.56, not_trained="7 updates; give it about 30 minutes", updates=7, minutes_needed=30),
         entry("ngram", 4.0, not_trained="on validation it is not surely better than guessing"),
     ]
     name, sentences = recommend(entries, scores_of(entries), BITS, minutes=30.0)

@@ -101,6 +101,8 @@ class Entry:
     """Of its weights; of a family that learns by gradients."""
     not_trained: str = ""
     """Why it is no candidate: too few updates, or no better on validation than the baseline. It has no sure place."""
+    minutes_needed: int = 0
+    """The budget in which it would make enough updates, where they were too few."""
     is_on_front: bool = False
     """No other candidate is at once better, smaller and faster."""
     over_limit: bool = False

@@ -35,7 +35,8 @@ def mark_candidate(
     if entry.updates is not None and entry.updates < MIN_UPDATES:
         enough = math.ceil(minutes * PLANNED_UPDATES / max(1, entry.updates))
         made = counted(entry.updates, "update")
-        return replace(entry, not_trained=f"{made}; give it about {counted(enough, 'minute')}")
+        why = f"{made}; give it about {counted(enough, 'minute')}"
+        return replace(entry, not_trained=why, minutes_needed=enough)
     if baseline is None:
         return entry
     found = compare_segments(validated, baseline.segments)
@@ -166,8 +167,9 @@ def _not_trained(entries: Sequence[Entry], minutes: float | None) -> list[str]:
     if not by_reason:
         return []
     named = "; ".join(f"{', '.join(names)} ({reason})" for reason, names in by_reason.items())
-    is_short = any(e.status == "left out" or (e.updates is not None and e.updates < MIN_UPDATES) for e in entries)
-    enough = f" About {counted(math.ceil(minutes), 'minute')} would train all." if minutes and is_short else ""
+    is_short = any(entry.status == "left out" or entry.minutes_needed for entry in entries)
+    needed = max([math.ceil(minutes or 0.0), *(entry.minutes_needed for entry in entries)])
+    enough = f" About {counted(needed, 'minute')} would train all." if needed and is_short else ""
     return [f"Not trained: {named}.{enough}"]
 
 

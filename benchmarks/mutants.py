@@ -1,0 +1,165 @@
+"""Would the tests notice? Small faults are put into the code one at a time, and the tests that should fail are run.
+
+    python -m benchmarks.mutants                           # 20 faults in each file, drawn by --seed
+    python -m benchmarks.mutants segments beam --num 40    # more of them, in some files
+
+A fault is one changed operator, constant or condition; messages, annotations and docstrings are left alone. One that no
+test notices is listed with its line: it wants a test, or changes nothing that matters.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import copy
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import repeat
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+TARGETS = {
+    "loop": ("training/loop.py", ["training/test_loop.py", "training/test_timing.py"]),
+    "session": ("training/session.py", ["training/test_session.py"]),
+    "likelihood": ("evaluation/likelihood.py", ["evaluation/test_likelihood.py", "cli/test_evaluate_text.py"]),
+    "segments": ("evaluation/segments.py", ["evaluation/test_segments.py", "evaluation/test_translations.py"]),
+    "beam": ("decoding/beam.py", ["decoding/test_search.py"]),
+    "run": ("run.py", ["test_run.py", "test_old_formats.py"]),
+}
+COMPARED = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq}
+COMPARED |= {ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In}
+COMPUTED = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult}
+COMPUTED |= {ast.BitOr: ast.BitAnd, ast.Pow: ast.Mult}
+JOINED = {ast.And: ast.Or, ast.Or: ast.And}
+
+
+@dataclass(frozen=True)
+class Mutant:
+    name: str
+    file: str
+    line: int
+    change: str
+    source: str
+    """Of the whole file, with the fault in it."""
+
+
+def places(tree: ast.AST) -> Iterator[ast.AST]:
+    """Nodes that may be changed: none of a message, an annotation or a decorator."""
+    for field, value in ast.iter_fields(tree):
+        if field in ("annotation", "returns", "decorator_list", "type_params"):
+            continue
+        for node in value if isinstance(value, list) else [value]:
+            if isinstance(node, ast.AST) and not isinstance(
+                node, ast.Raise | ast.JoinedStr | ast.Import | ast.ImportFrom
+            ):
+                yield node
+                yield from places(node)
+
+
+def changes(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+    """The node with one fault in it, and what that is."""
+    made = copy.deepcopy(node)
+    if isinstance(made, ast.Compare) and type(made.ops[0]) in COMPARED:
+        made.ops[0] = COMPARED[type(made.ops[0])]()
+        yield "comparison", made
+    elif isinstance(made, ast.BinOp | ast.AugAssign) and type(made.op) in COMPUTED:
+        made.op = COMPUTED[type(made.op)]()
+        yield "operator", made
+    elif isinstance(made, ast.BoolOp):
+        made.op = JOINED[type(made.op)]()
+        yield "and/or", made
+    elif isinstance(made, ast.UnaryOp) and isinstance(made.op, ast.Not):
+        yield "not", made.operand
+    elif isinstance(made, ast.Constant) and type(made.value) in (int, float, bool):
+        made.value = not made.value if isinstance(made.value, bool) else made.value + 1
+        yield "constant", made
+    elif isinstance(made, ast.IfExp):
+        made.body, made.orelse = made.orelse, made.body
+        yield "branches", made
+
+
+class Replace(ast.NodeTransformer):
+    def __init__(self, number: int, new: ast.AST):
+        self.number, self.new = number, new
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        if getattr(node, "number", None) == self.number:
+            return self.new
+        return self.generic_visit(node)
+
+
+def mutants_of(name: str) -> list[Mutant]:
+    file, _ = TARGETS[name]
+    tree = ast.parse((ROOT / "src/seqwise" / file).read_text())
+    for number, node in enumerate(ast.walk(tree)):
+        node.number = number  # type: ignore[attr-defined]
+    found = []
+    for node in places(tree):
+        for change, new in changes(node):
+            number = node.number  # type: ignore[attr-defined]
+            whole = Replace(number, new).visit(copy.deepcopy(tree))
+            line = getattr(node, "lineno", 0)
+            told = f"{change}: {ast.unparse(node)} -> {ast.unparse(new)}"
+            found.append(Mutant(name, file, line, told, ast.unparse(ast.fix_missing_locations(whole))))
+    return found
+
+
+def is_noticed(mutant: Mutant | None, name: str, seconds: float) -> bool:
+    """Whether a test fails, or hangs, on a copy of the sources with this fault in it."""
+    file, tests = TARGETS[name]
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copytree(ROOT / "src", Path(folder) / "src", ignore=shutil.ignore_patterns("*.egg-info"))
+        if mutant is not None:
+            (Path(folder) / "src/seqwise" / file).write_text(mutant.source)
+        environment = {**os.environ, "PYTHONPATH": str(Path(folder) / "src"), "OMP_NUM_THREADS": "1"}
+        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:xdist", "-p", "no:cacheprovider"]
+        command += [str(ROOT / "tests" / test) for test in tests]
+        try:
+            ended = subprocess.run(
+                command,
+                cwd=ROOT,
+                env=environment,
+                timeout=seconds,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+        except subprocess.TimeoutExpired:
+            return True
+        return ended.returncode != 0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("files", nargs="*", default=list(TARGETS), help=f"of {', '.join(TARGETS)}")
+    parser.add_argument("--num", type=int, default=20, help="faults in each file")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    options = parser.parse_known_args()[0]
+    noticed = tried = 0
+    for name in options.files:
+        began = time.perf_counter()
+        if is_noticed(None, name, 3600):
+            raise SystemExit(f"the tests of {name} fail without any fault; mend that first.")
+        seconds = 60 + 4 * options.jobs * (time.perf_counter() - began)
+        everything = mutants_of(name)
+        chosen = random.Random(options.seed).sample(everything, min(options.num, len(everything)))
+        with ThreadPoolExecutor(options.jobs) as workers:
+            found = list(workers.map(is_noticed, chosen, repeat(name), repeat(seconds)))
+        noticed, tried = noticed + sum(found), tried + len(found)
+        print(f"{name}: {sum(found)} of {len(found)} noticed (of {len(everything)} possible)")
+        for mutant, is_killed in zip(chosen, found, strict=True):
+            if not is_killed:
+                print(f"  {mutant.file}:{mutant.line} {mutant.change}", flush=True)
+    print(f"all: {noticed} of {tried} noticed, {100 * noticed / tried:.1f} %")
+
+
+if __name__ == "__main__":
+    main()
