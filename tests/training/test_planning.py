@@ -369,6 +369,20 @@ def test_time_that_is_up_ends_the_search_where_it_is() -> None:
     assert order_for(losses, 3)[0] == LONGEST_ORDER
 
 
+def test_a_count_that_would_not_fit_is_cut_by_what_a_few_tokens_took(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Slow:
+        """Ten thousand tokens a second."""
+
+        def fit(self, ids: np.ndarray) -> None:
+            clock.append(clock[-1] + len(ids) / 10_000)
+
+    clock = [0.0]
+    monkeypatch.setattr(planning.time, "perf_counter", lambda: clock[-1])
+    ids = np.zeros(1_000_000, dtype=np.int64)
+    assert planning.countable_tokens(Slow(), ids, seconds=30.0) == pytest.approx(100_000)  # type: ignore[arg-type]
+    assert planning.countable_tokens(Slow(), ids, seconds=1.0) == planning.TRIED_COUNTS  # type: ignore[arg-type]
+
+
 def test_an_order_with_more_grams_than_allowed_is_not_chosen_however_well_it_validates() -> None:
     losses = [1.0 / order for order in range(1, LONGEST_ORDER + 1)]
     sizes = []

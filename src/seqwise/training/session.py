@@ -24,6 +24,7 @@ from ..errors import CheckpointError, ConfigError
 from ..machine import check_memory
 from ..models import MODELS, Family, family, num_parameters
 from ..models.contract import Interface
+from ..models.ngram import Ngram
 from ..run import Checkpoint, Run, RunConfig, check_free, interface_of, load_weights
 from ..settings import DataConfig, TokenizerConfig, TrainingConfig
 from ..tasks import Task, task_for, task_named
@@ -38,6 +39,7 @@ from .loop import Hooks, train
 from .planning import (
     choose_order,
     choose_states,
+    countable_tokens,
     plan_iterations,
     plan_steps,
     planned_anew,
@@ -148,14 +150,22 @@ class Session:
     def _choose_order(self, tell: Tell) -> None:
         config, model = self.run.config.training, self.run.build_model()
         first = suggest("ngram", self.task.facts(self.data, self.stores["train"], self.run.vocab, None))[0]["order"]
+        settings, interface = self.run.config.model, interface_of(self.run.vocab)
+        ids, seconds = self._sequences(model)[0], 60 * (config.minutes or DEFAULT_MINUTES)
+        if config.minutes is not None:
+            most = countable_tokens(Ngram(replace(settings, order=first), interface), ids, seconds=seconds)
+            if most < len(ids) - 1:
+                tell(f"learns from the first {most:,} of {len(ids) - 1:,} tokens, so that counting them fits")
+                self.run.save_config(self.run.with_training(train_tokens=most))
+                ids = ids[: most + 1]
         order = choose_order(
-            self.run.config.model,
-            interface_of(self.run.vocab),
-            self._sequences(model)[0],
+            settings,
+            interface,
+            ids,
             self._validate,
             first=first,
             most_parameters=config.most_parameters,
-            seconds=60 * (config.minutes or DEFAULT_MINUTES),
+            seconds=seconds,
             tell=tell,
         )
         self.run.save_config(replace(self.run.config, model=replace(self.run.config.model, order=order)))
