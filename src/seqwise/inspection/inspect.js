@@ -39,7 +39,8 @@
     });
   });
 
-  /* Numbers */
+  /* Numbers; all models are known before the first is drawn, as they share their scales */
+  const models = [];
   const unpack = async ({ data, shape, low, high }) => {
     const bytes = Uint8Array.from(atob(data), (letter) => letter.charCodeAt(0));
     const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
@@ -218,7 +219,7 @@
     const { column, part } = within("reading", number);
     if (!column || !part("tokens")) return;
     const text = strip(part("tokens"), model.pieces, (place) => describe(part("card"), model, place));
-    const most = Math.max(4, ...model.bits.filter((bits) => typeof bits === "number"));
+    const most = Math.max(4, ...models.flatMap((each) => each.bits.filter((bits) => typeof bits === "number")));
     text.shade(model.bits.map((bits) => (bits === "impossible" ? 1 : Math.max(0, bits) / most)), "--s7");
     text.show(Math.min(1, model.pieces.length - 1));
     if (part("source")) strip(part("source"), model.source, () => {}, { side: "source" });
@@ -236,7 +237,8 @@
     };
     const draw = () => {
       const [steps, units] = layer.shape;
-      const most = Math.max(...layer.low.map(Math.abs), ...layer.high.map(Math.abs)) || 1;
+      const alike = models.flatMap((each) => each.insides.filter((other) => other.name === layer.name));
+      const most = Math.max(...alike.flatMap((each) => [...each.low, ...each.high].map(Math.abs))) || 1;
       text.shadeSigned(pieces.map((_, at) => (valueOf(layer, at, unit) || 0) / most));
       drawMap(part, units, steps, (row, step) => valueOf(layer, step, row) / most, { isSigned: true, over: pieces });
       which.value = unit;
@@ -431,6 +433,9 @@
       const opened = async (each) => ({ ...each, ...(await unpack(each)) });
       model.insides = await Promise.all(model.inside.map(opened));
       model.maps = await Promise.all(model.attention.map(opened));
+      models.push(model);
+    }
+    for (const [number, model] of models.entries()) {
       reading(model, number);
       inside(model, number);
       attention(model, number);

@@ -126,6 +126,26 @@ def by_distance(judged: Sequence[Judged]) -> list[AtDistance]:
     return found
 
 
+def about_halves(judged: Sequence[Judged]) -> list[str]:
+    """Sentences on why exactly half are right, where a model does not choose at all, or always chooses alike."""
+    found, undecided = [], [one for one in judged if one.margin == 0]
+    if undecided:
+        found.append(
+            f"In {len(undecided):,} of {len(judged):,} both are equally probable, as two words are of which the model "
+            "knows neither: these count as half right."
+        )
+    chosen: dict[frozenset[str], set[str]] = {}
+    for one in (one for one in judged if one.margin != 0):
+        choice = one.pair.good if one.margin > 0 else one.pair.bad
+        chosen.setdefault(frozenset((one.pair.good, one.pair.bad)), set()).add(choice)
+    is_half = sum(one.right for one in judged) == len(judged) / 2
+    if is_half and len(undecided) < len(judged) and all(len(choices) == 1 for choices in chosen.values()):
+        found.append(
+            "It chooses the same word whatever stands before, and in this list each is right as often as the other."
+        )
+    return found
+
+
 @torch.inference_mode()
 def _log_probs(model: Any, rows: Sequence[np.ndarray]) -> list[float]:
     """log p of what stands behind the first token of each row, nats."""

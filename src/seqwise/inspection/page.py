@@ -19,7 +19,7 @@ import numpy as np
 
 from .. import __version__
 from ..errors import DataError
-from ..pages.charts import Axis, Dot, Look, Series, legend, line_chart, scatter_chart
+from ..pages.charts import Axis, Dot, Look, Series, scatter_chart
 from ..pages.elements import Section, document, embedded_json, fact_list, shown, titled_table
 from ..pages.quantities import count, number, per_cent
 from ..pages.text import visible
@@ -27,9 +27,12 @@ from ..wording import counted, plural
 from .flow import THROUGH, Flow
 from .heads import AttentionMap
 from .inspect import Inspection
-from .minimal_pairs import by_distance
+from .minimal_pairs import about_halves, by_distance
+from .scales import Scales
 from .tree import tree_chart
 
+Body = Callable[[Inspection, int, Scales], str]
+"""What one model has to show, at its place in the row."""
 MOST_PIECE = 40  # characters of a token
 IMPOSSIBLE = "impossible"
 GRADIENT = "gradient of the error"
@@ -68,7 +71,7 @@ TITLES = {
 
 def write_inspection(found: Sequence[Inspection]) -> str:
     """One model, or two side by side on the same text."""
-    bodies: dict[str, Callable[[Inspection, int], str]] = {
+    bodies: dict[str, Body] = {
         "reading": _reading,
         "inside": _inside,
         "attention": _attention,
@@ -78,9 +81,7 @@ def write_inspection(found: Sequence[Inspection]) -> str:
         "embeddings": _embeddings,
         "positions": _positions,
     }
-    sections = [
-        Section(view, TITLES[view], escape(LEADS[view]), _columns(found, view, body)) for view, body in bodies.items()
-    ]
+    sections = [_section(found, view, body) for view, body in bodies.items()]
     names = _names(found)
     facts = {
         name: f"{one.family}, {count(one.parameters)} {plural(one.parameters, 'number')}; "
@@ -129,17 +130,21 @@ def _names(found: Sequence[Inspection]) -> list[str]:
     return texts if len(set(texts)) == len(texts) else [f"{name} ({n})" for n, name in enumerate(names, start=1)]
 
 
-def _columns(found: Sequence[Inspection], view: str, body: Callable[[Inspection, int], str]) -> str:
+def _section(found: Sequence[Inspection], view: str, body: Body) -> Section:
     """A column for each model; where a family has nothing to show, the reason."""
-    columns = []
+    columns, scales, is_empty = [], Scales(), True
+    for place, one in enumerate(found):  # the first time to know what is shown
+        body(one, place, scales)
     for place, (name, one) in enumerate(zip(_names(found), found, strict=True)):
         head = f"<h3>{escape(name)}</h3>" if len(found) > 1 else ""
-        inside = body(one, place)
+        inside = body(one, place, scales)
         if view in one.absent or not inside:
             why = one.absent.get(view, "there is nothing to show.")
             head += f'<p class="nothing">{"" if inside else "Nothing to see here: "}{shown(why)}</p>'
+        is_empty = is_empty and not inside
         columns.append(f'<div class="column" data-model="{place}" data-view="{view}">{head}{inside}</div>')
-    return f'<div class="columns is-{len(columns)}">{"".join(columns)}</div>'
+    side_by_side = f'<div class="columns is-{len(columns)}">{"".join(columns)}</div>'
+    return Section(view, TITLES[view], escape(LEADS[view]), side_by_side, is_empty)
 
 
 # -- numbers for the script ------------------------------------------------------------------------------------------
@@ -244,7 +249,7 @@ def _site(site: str, what: str) -> str:
 # -- views -----------------------------------------------------------------------------------------------------------
 
 
-def _reading(one: Inspection, place: int) -> str:
+def _reading(one: Inspection, place: int, scales: Scales) -> str:
     total = sum(bits for bits in one.reading.bits if not math.isnan(bits))
     mean = total / max(1, one.reading.num_scored)
     spans = "".join(f"<span>{escape(_piece(piece))}</span>" for piece in one.reading.pieces)
@@ -254,20 +259,28 @@ def _reading(one: Inspection, place: int) -> str:
         pieces = "".join(f"<span>{escape(_piece(piece))}</span>" for piece in one.reading.source)
         source = f'<p class="aside">Source</p>{_strip("source", pieces, needs_script=False)}'
     return (
-        f'<p class="aside">{number(mean, 2)} {unit}, {number(total, 1)} in all</p>{_columns_read(one, place)}{source}'
+        f'<p class="aside">{number(mean, 2)} {unit}{_by_character(one, total)}, {number(total, 1)} in all</p>'
+        f"{_columns_read(one, place, scales)}{source}"
         f"<figure>{_strip('tokens', spans, needs_script=False)}</figure>"
         '<div class="card needs-script" data-part="card" aria-live="polite"></div>'
     )
 
 
-def _columns_read(one: Inspection, place: int) -> str:
+def _by_character(one: Inspection, total: float) -> str:
+    """A unit that models with other tokens share."""
+    scored = zip(one.reading.pieces, one.reading.bits, strict=True)
+    characters = sum(len(piece) for piece, bits in scored if not math.isnan(bits))
+    return f" ({number(total / characters, 2)} a character)" if one.task == "text" and characters else ""
+
+
+def _columns_read(one: Inspection, place: int, scales: Scales) -> str:
     """A series beside what was expected of each step before it was read."""
     body = ""
     for c, column in enumerate(one.reading.columns[:MOST_COLUMNS]):
         read = Series("read", list(enumerate(column.values, start=1)), Look.of(0))
         band = list(zip(column.low, column.high, strict=True))
         expected = Series("expected", list(enumerate(column.middle, start=1)), Look.of(1, 1), band)
-        body += _figure(
+        body += scales.figure(
             [read, expected],
             f"read-{place}-{c}",
             column.name,
@@ -296,7 +309,7 @@ def _map(about: str, caption: str, *, kind: str = "map") -> str:
     )
 
 
-def _inside(one: Inspection, place: int) -> str:
+def _inside(one: Inspection, place: int, scales: Scales) -> str:
     if not one.over_text:
         return ""
     rows = "".join(
@@ -326,7 +339,7 @@ def _button(one: Inspection, site: str, what: str, unit: int) -> str:
     return f'<button type="button" class="link" data-layer="{layer}" data-unit="{unit}">{name}</button>'
 
 
-def _attention(one: Inspection, place: int) -> str:
+def _attention(one: Inspection, place: int, scales: Scales) -> str:
     if not _all_maps(one):
         return ""
     rows = ""
@@ -353,7 +366,7 @@ def _attention(one: Inspection, place: int) -> str:
     )
 
 
-def _gradients(one: Inspection, place: int) -> str:
+def _gradients(one: Inspection, place: int, scales: Scales) -> str:
     lines: list[Series] = []
     for n, flow in enumerate(flow for flow in one.flow if any(flow.by_lag)):
         look = Look.of(n, 1) if flow.what == THROUGH else Look.of(n)
@@ -366,7 +379,7 @@ def _gradients(one: Inspection, place: int) -> str:
     body = (
         ""
         if not lines
-        else _figure(
+        else scales.figure(
             lines,
             f"flow-{place}",
             "Gradient by lag",
@@ -397,15 +410,15 @@ def _gradients(one: Inspection, place: int) -> str:
     )
     heads = ["cut every", "agrees (cosine)", "length left"]
     body += titled_table("Where backpropagation is cut", heads, cut, kind="cuts") if cut else ""
-    return body + _clipping(one, place)
+    return body + _clipping(one, place, scales)
 
 
-def _clipping(one: Inspection, place: int) -> str:
+def _clipping(one: Inspection, place: int, scales: Scales) -> str:
     if not one.clipped:
         return ""
     cut = sum(share > 0 for _, _, share in one.clipped)
     norms = Series("longest", [(step, norm) for step, norm, _ in one.clipped], Look.of(0))
-    figure = _figure(
+    figure = scales.figure(
         [norms],
         f"clipped-{place}",
         "Gradients in training",
@@ -414,7 +427,7 @@ def _clipping(one: Inspection, place: int) -> str:
         Axis("length", "{:.3g}".format, is_log=True),
     )
     if cut:
-        figure += _figure(
+        figure += scales.figure(
             [Series("cut", [(step, share) for step, _, share in one.clipped], Look.of(1))],
             f"cut-{place}",
             "Where clipping acted",
@@ -435,7 +448,7 @@ def _share(flow: Flow, lag: int) -> str:
     return f"{shares[lag]:.2g}" if lag < len(shares) else "—"
 
 
-def _memory(one: Inspection, place: int) -> str:
+def _memory(one: Inspection, place: int, scales: Scales) -> str:
     body = ""
     if one.influence is not None:
         points = list(enumerate(one.influence.by_distance, start=1))
@@ -445,7 +458,7 @@ def _memory(one: Inspection, place: int) -> str:
         body += (
             f"<p>A change is felt {counted(reach, 'token')} back{end}, by a hundredth of what the last token does.</p>"
         )
-        body += _figure(
+        body += scales.figure(
             [Series(one.name, points, Look.of(place), band)],
             f"influence-{place}",
             "Influence by distance",
@@ -456,7 +469,7 @@ def _memory(one: Inspection, place: int) -> str:
         )
     if one.by_position:
         smooth = _smoothed(one.by_position)
-        body += _figure(
+        body += scales.figure(
             [Series(one.name, list(enumerate(smooth)), Look.of(place))],
             f"position-{place}",
             "Loss by position",
@@ -474,7 +487,7 @@ def _memory(one: Inspection, place: int) -> str:
         asked = f"“{first.beginning}”:{first.good} or{first.bad}?"
         body += f"<h3>Which of two?</h3><p>{shown(asked)} The first is right.</p>"
         body += titled_table("Minimal pairs by distance", heads, rows, kind="pairs")
-        body += '<p class="aside">Half would be right by chance.</p>'
+        body += f'<p class="aside">{" ".join(["Half would be right by chance.", *about_halves(one.minimal_pairs)])}</p>'
     return body
 
 
@@ -483,7 +496,7 @@ def _smoothed(values: Sequence[float], over: int = 5) -> list[float]:
     return [float(padded[max(0, t - over // 2) : t + over // 2 + 1].mean()) for t in range(len(values))]
 
 
-def _search(one: Inspection, place: int) -> str:
+def _search(one: Inspection, place: int, scales: Scales) -> str:
     tree = one.search
     if tree is None:
         return ""
@@ -502,7 +515,7 @@ def _search(one: Inspection, place: int) -> str:
     )
 
 
-def _embeddings(one: Inspection, place: int) -> str:
+def _embeddings(one: Inspection, place: int, scales: Scales) -> str:
     if one.word_map is None:
         return ""
     dots = [
@@ -530,11 +543,11 @@ def _embeddings(one: Inspection, place: int) -> str:
     return body
 
 
-def _positions(one: Inspection, place: int) -> str:
+def _positions(one: Inspection, place: int, scales: Scales) -> str:
     if one.positions is None:
         return ""
     about = "How alike two places are (cosine), by their distance."
-    chart = _figure(
+    chart = scales.figure(
         [Series(one.positions.kind, list(enumerate(one.positions.by_distance)), Look.of(place))],
         f"alike-{place}",
         "Similarity by distance",
@@ -548,9 +561,3 @@ def _positions(one: Inspection, place: int) -> str:
         + _map("The position vectors", "Places from top to bottom, entries of the vector from left to right.")
         + chart
     )
-
-
-def _figure(lines: Sequence[Series], identity: str, title: str, about: str, x: Axis, y: Axis) -> str:
-    svg = line_chart(lines, identity=identity, title=title, about=about, x=x, y=y)
-    names = legend([(line.name, line.look) for line in lines]) if len(lines) > 1 else ""
-    return f'<figure class="chart-box">{svg}{names}<figcaption>{escape(about)}</figcaption></figure>'

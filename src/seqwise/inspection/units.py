@@ -17,6 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 
 NUM_SHIFTS = 20
+STRAIGHT = '"'
+QUOTES = {STRAIGHT: STRAIGHT, "“": "”", "„": "“”", "«": "»"}
+"""Opening marks, and what closes them."""
 
 
 @dataclass(frozen=True)
@@ -34,13 +37,25 @@ class Tracking:
         return abs(self.correlation) > self.chance
 
 
+def _inside_quotes(text: str) -> np.ndarray:
+    """1 between quotation marks: straight ones, odd and even ones of a line; “these”, „these“ and «these», up to the
+    end of the paragraph where nobody closes them."""
+    found, closing = np.zeros(len(text)), ""
+    for place, char in enumerate(text):
+        if closing:
+            ends_here = char == "\n" and (closing == STRAIGHT or text[place - 1] == "\n")
+            closing = "" if char in closing or ends_here else closing
+        else:
+            closing = QUOTES.get(char, "")
+        found[place] = bool(closing)
+    return found
+
+
 def _inside(text: str, opening: str, closing: str) -> np.ndarray:
-    """1 between an opening and a closing mark; where both are the same, between odd and even ones of a line."""
+    """1 between an opening and a closing mark."""
     found, depth = np.zeros(len(text)), 0
     for place, char in enumerate(text):
-        if opening == closing:
-            depth = 0 if char == "\n" else 1 - depth if char == opening else depth
-        elif char in opening:
+        if char in opening:
             depth += 1
         elif char in closing:
             depth = max(0, depth - 1)
@@ -57,7 +72,7 @@ def _since(text: str, mark: str) -> np.ndarray:
 
 
 FEATURES: dict[str, Callable[[str], np.ndarray]] = {
-    "inside quotes": lambda text: _inside(text, '"', '"'),
+    "inside quotes": _inside_quotes,
     "inside brackets": lambda text: _inside(text, "([{", ")]}"),
     "place in the line": lambda text: _since(text, "\n"),
     "place in the word": lambda text: _since(text, " "),

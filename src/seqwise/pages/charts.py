@@ -70,6 +70,8 @@ class Axis:
     is_log: bool = False
     limits: tuple[float, float] | None = None
     """What the frame shows; all there is where there are none."""
+    beside: Sequence[float] = ()
+    """Values of a chart that stands beside this one, for both to have one scale."""
 
     def can_draw(self, value: float) -> bool:
         return math.isfinite(value) and abs(value) < LARGEST and (not self.is_log or value > SMALLEST)
@@ -282,6 +284,7 @@ def _drawable(line: Series, x: Axis, y: Axis) -> Series:
 def _scale(axis: Axis, values: Sequence[float], start: float, end: float) -> Scale:
     """With a little air around the values, or with the limits as they are."""
     limits = axis.limits if axis.limits and all(map(axis.can_draw, axis.limits)) else None
+    values = [*values, *filter(axis.can_draw, axis.beside)]
     low, high = limits or (min(values, default=1.0), max(values, default=1.0))
     if high - low <= 1e-9 * max(abs(low), abs(high)) + SMALLEST:
         low, high = (low / 2, high * 2) if axis.is_log else (low - (abs(low) / 10 or 1), high + (abs(high) / 10 or 1))

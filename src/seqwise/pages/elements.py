@@ -29,6 +29,8 @@ class Section:
     """One sentence on what to look for."""
     body: str
     """Nothing, where there is nothing to show: the section is then left out."""
+    is_empty: bool = False
+    """Whether it only says why there is nothing to see; the list of sections says so, too."""
 
 
 def document(
@@ -50,7 +52,7 @@ def document(
     style, script = _shared("page.css") + style, _shared("page.js") + script
     policy = f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; base-uri 'none'"
     present = [section for section in sections if section.body]
-    links = "".join(f'<li><a href="#{section.anchor}">{section.title}</a></li>' for section in present)
+    links = "".join(map(_link, present))
     inside = "\n".join(map(_section, present))
     return f"""<!DOCTYPE html>
 <html lang="en">
@@ -152,6 +154,12 @@ def embedded_json(identity: str, found: object) -> str:
     """For a script to read; it cannot end the element it stands in: ASCII only, and no bracket of a tag."""
     text = json.dumps(found, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c").replace(">", "\\u003e")
     return f'<script type="application/json" id="{identity}">{text}</script>'
+
+
+def _link(section: Section) -> str:
+    if not section.is_empty:
+        return f'<li><a href="#{section.anchor}">{section.title}</a></li>'
+    return f'<li><a href="#{section.anchor}" class="is-empty">{section.title} <small>(nothing to see)</small></a></li>'
 
 
 def _section(section: Section) -> str:
