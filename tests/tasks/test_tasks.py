@@ -640,7 +640,7 @@ def test_a_run_whose_data_is_gone_says_how_to_name_it(text_run: Path, tmp_path: 
         TrainedRun(copy).evaluate()
     assert str(caught.value) == (
         f"/nowhere/cats.txt: no such file or folder, and {copy} was trained on it. If it was moved, name its new place "
-        f"(- for standard input): seqwise evaluate {copy} NEWPATH"
+        f'(- for standard input): seqwise.load("{copy}").evaluate(NEWPATH)'
     )
     assert (
         TrainedRun(copy).evaluate(text_run / "cats.txt").signature == TrainedRun(text_run / "run").evaluate().signature
