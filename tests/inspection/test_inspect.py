@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import re
 from collections.abc import Callable, Iterator
 from html import escape
 from pathlib import Path
@@ -21,6 +22,7 @@ from seqwise.data.batch import prompt_batch
 from seqwise.errors import ConfigError, DataError
 from seqwise.inspection.heads import AttentionMap
 from seqwise.inspection.inspect import Inspection, InspectOptions, OverText, inspect_run
+from seqwise.inspection.minimal_pairs import Judged, about_halves, builtin_pairs
 from seqwise.inspection.page import write_inspection
 
 SMALL = {
@@ -364,6 +366,56 @@ def test_a_page_of_500_tokens_and_six_layers_stays_below_8_megabytes(
     ]
     found.over_text = [OverText(f"blocks.{layer}", "stream", random.normal(size=(T, 512))) for layer in range(6)]
     assert len(write_inspection([found]).encode()) < 8_000_000
+
+
+def ticks_of(page: str, title: str) -> list[tuple[Any, ...]]:
+    """The ticks below and beside each chart of a title, with their places."""
+    charts = [chart for chart in page.split("<svg")[1:] if f">{title}</title>" in chart]
+    return [tuple(re.findall(r'<text class="tick" x="([^"]*)" y="([^"]*)"[^>]*>([^<]*)<', chart)) for chart in charts]
+
+
+def test_charts_side_by_side_have_one_scale(runs: dict[str, TrainedRun]) -> None:
+    """Other models, and texts of different length."""
+    one, other = inspect_run(runs["lstm"], "The writer of the books is"), inspect_run(runs["gpt"], "The writer of")
+    page = write_inspection([one, other])
+    for title in ("Gradient by lag", "Influence by distance", "Loss by position"):
+        first, second = ticks_of(page, title)
+        assert first == second, title
+    alone = write_inspection([one]), write_inspection([other])
+    assert ticks_of(alone[0], "Influence by distance") != ticks_of(alone[1], "Influence by distance")
+
+
+def test_costs_are_told_by_character_too(runs: dict[str, TrainedRun]) -> None:
+    found = inspect_run(runs["gpt"], "The writer")
+    total = sum(bits for bits in found.reading.bits if not math.isnan(bits))
+    assert f"({total / len('The writer'):.2f} a character)" in write_inspection([found])
+
+
+def test_tabs_with_nothing_to_see_say_so(runs: dict[str, TrainedRun]) -> None:
+    """Before they are opened; where one of two models has something, there is something to see."""
+    ngram, gpt = (inspect_run(runs[name], "The writer") for name in ("ngram", "gpt"))
+    pages = [write_inspection(found) for found in ([ngram], [ngram, gpt])]
+    empty = [re.findall(r'<a href="#(\w+)" class="is-empty">', page) for page in pages]
+    assert empty == [["attention", "gradients", "embeddings", "positions"], []]
+    assert re.search(r'class="is-empty">Attention <small>\(nothing to see\)', pages[0])
+
+
+def test_exactly_half_of_minimal_pairs_is_explained(runs: dict[str, TrainedRun]) -> None:
+    pairs = builtin_pairs()
+    undecided = about_halves([Judged(pair, 0.0) for pair in pairs])
+    assert undecided == [
+        f"In {len(pairs):,} of {len(pairs):,} both are equally probable, as two words are of which the model knows "
+        "neither: these count as half right."
+    ]
+    plural = [Judged(pair, 1.0 if pair.good in (" are", " were", " have") else -1.0) for pair in pairs]
+    assert about_halves(plural) == [
+        "It chooses the same word whatever stands before, and in this list each is right as often as the other."
+    ]
+    by_noun = [Judged(pair, 1.0 if "writer" in pair.beginning or n % 2 else -1.0) for n, pair in enumerate(pairs)]
+    assert about_halves(by_noun) == []
+    found = inspect_run(runs["gpt"], "The writer")
+    found.minimal_pairs = plural
+    assert "It chooses the same word whatever stands before" in write_inspection([found])
 
 
 # --- in a browser -----------------------------------------------------------------------------------------------------

@@ -42,6 +42,21 @@ def test_features_are_read_off_the_text() -> None:
     assert FEATURES["place in the line"](text).tolist() == [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 0, 1]
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a “b c” d", "001111000"),
+        ("„ab“ «c» d", "1110011000"),
+        ("“a\nb” c", "1111000"),
+        ("“a\n\nb", "11100"),
+        ('"a\nb" c', "1100111"),
+        ('“it’s "so"” x', "1111111111000"),
+    ],
+)
+def test_quotation_marks_of_all_kinds_are_known(text: str, expected: str) -> None:
+    assert "".join(str(int(inside)) for inside in FEATURES["inside quotes"](text)) == expected
+
+
 def test_a_token_has_the_feature_of_its_last_character() -> None:
     assert by_token(np.array([0.0, 1, 2, 3, 4]), ["ab", "c", "de"]).tolist() == [1, 2, 4]
     assert by_token(np.array([0.0, 1, 2, 3, 4]), ["ab ", " ", "c"]).tolist() == [1, 3, 4]  # not the space behind a word
