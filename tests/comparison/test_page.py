@@ -390,3 +390,20 @@ def test_forecasts_share_one_frame() -> None:
     ticks = {tuple(re.findall(r'text-anchor="end">([^<]*)<', chart.split('class="base"')[0])) for chart in charts}
     assert len(ticks) == 1
     assert all('class="band' in chart and "what came" in chart for chart in charts)
+
+
+def test_who_was_not_trained_has_no_place_and_who_was_left_out_is_not_counted() -> None:
+    made = example_comparison()
+    idle = replace(made.ladder[1], not_trained="6 updates; give it about 50 minutes", training_seconds=300.0)
+    absent = Entry("conv", "conv", "", "ladder", 0.0, "left out", "to learn anything it needs an hour")
+    ladder = [made.ladder[0], idle, absent]
+    baseline = {"name": "the frequency of each token", "value": 4.25}
+    page = write_page(replace(made, ladder=ladder, final=[], winner="gpt", gaps=[], baseline=baseline))
+    assert ">2 models compared" in page
+    assert "not trained: 6 updates; give it about 50 minutes" in page
+    assert '<span class="badge is-over">not trained</span>' in page
+    assert "left out: to learn anything it needs an hour" in page
+    assert "by the frequency of each token, one gets 4.250 on validation" in page
+    assert "lstm took 300 s, the longest" in page
+    row = page[page.index("not trained</span>") - 400 : page.index("not trained</span>")]
+    assert "<tr><td></td>" in row  # no rank

@@ -133,7 +133,8 @@ def write_markdown(comparison: Comparison) -> str:
     """compare.md: the page's words and tables, for places that show no page."""
     found, metric = comparison, comparison.metric
     name, scored = str(found.data.get("name", "the data")), found.scored
-    lines = [f"# {_md(name)}: {counted(len(found.ladder), 'model')} compared", ""]
+    num = sum(entry.status != "left out" for entry in found.ladder)
+    lines = [f"# {_md(name)}: {counted(num, 'model')} compared", ""]
     if not found.is_complete:
         lines += ["**Not finished:** what follows is what is known so far.", ""]
     lines += [_md(" ".join(found.recommendation) or no_recommendation(found)), ""]
