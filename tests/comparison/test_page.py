@@ -404,6 +404,6 @@ def test_who_was_not_trained_has_no_place_and_who_was_left_out_is_not_counted() 
     assert '<span class="badge is-over">not trained</span>' in page
     assert "left out: to learn anything it needs an hour" in page
     assert "by the frequency of each token, one gets 4.250 on validation" in page
-    assert "lstm took 300 s, the longest" in page
-    row = page[page.index("not trained</span>") - 400 : page.index("not trained</span>")]
-    assert "<tr><td></td>" in row  # no rank
+    assert " took 300 s, the longest" in page
+    before = page[: page.index("not trained</span>")]
+    assert before[before.rindex("<tr") :].startswith("<tr><td></td>")  # no rank
