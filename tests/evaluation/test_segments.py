@@ -11,6 +11,7 @@ import pytest
 from seqwise.evaluation.segments import (
     LEAST_SEGMENTS,
     Difference,
+    Metric,
     Segments,
     _t,
     compare_segments,
@@ -115,3 +116,15 @@ def test_an_interval_ends_where_values_do() -> None:
     low, high = Segments.of(nats, np.ones(12)).interval
     assert low < nats.mean() < high
     assert low < 0
+
+
+@pytest.mark.parametrize(
+    ("freedom", "point"), [(1, 12.7062), (2, 4.3027), (5, 2.5706), (10, 2.2281), (30, 2.0423), (1000, 1.9623)]
+)
+def test_students_t_is_that_of_the_tables(freedom: int, point: float) -> None:
+    assert _t(freedom) == pytest.approx(point, abs=2e-4)
+
+
+def test_a_metric_says_which_way_is_better() -> None:
+    assert Metric("chrF", "chrF", is_higher_better=True).better == "higher"
+    assert Metric("bits per character", "bits/char").better == "lower"
