@@ -297,6 +297,7 @@ def test_training_goes_back_behind_the_weights_that_fail() -> None:
     config = climbing(steps=5, learning_rate=0.3, checkpoint_seconds=0.0)
     reports = list(train(model, batches_for("gpt"), config, hooks=hooks))
     assert [r.step for r in reports] == [1, 2, 3, 4, 3, 4, 3, 4, 5]
+    assert [r.seconds for r in reports] == sorted(r.seconds for r in reports)  # what failed took its time, too
     assert float(model.height.detach()) == pytest.approx(0.9 + 2 * 0.075)
     assert all(height <= 1 for height in heights(saved[:-1]))  # the last one is of the end, where no step follows
 
