@@ -464,6 +464,19 @@ def test_resting_on_a_token_shows_its_cost_gates_and_alternatives(show: Any, run
     assert "is-current" in page.locator("#inside [data-part=tokens] span").nth(5).get_attribute("class")
 
 
+def test_equal_costs_have_equal_colours_in_both_columns(show: Any, runs: dict[str, TrainedRun]) -> None:
+    one, other = (inspect_run(runs[name], "The writer") for name in ("lstm", "gpt"))
+    one.reading.bits[1:] = [8.0] * 10
+    other.reading.bits[1:] = [8.0] * 9 + [32.0]
+    page = show(one, other)
+    colours = [
+        page.locator(f"[data-view=reading][data-model='{place}'] [data-part=tokens] span").nth(3).get_attribute("style")
+        for place in (0, 1)
+    ]
+    assert colours[0] == colours[1]
+    assert " 12%" in colours[0]  # a quarter of the strongest, which is 48
+
+
 def test_tabs_switch_by_pointer_and_keyboard(show: Any, runs: dict[str, TrainedRun]) -> None:
     page = show(inspect_run(runs["gpt"], "The writer is"))
     assert page.is_visible("#reading")
