@@ -30,7 +30,7 @@ TARGETS = {
     "loop": ("training/loop.py", ["training/test_loop.py", "training/test_timing.py"]),
     "session": (
         "training/session.py",
-        ["training/test_session.py", "training/test_em.py", "training/test_recipes.py", "tasks/test_tasks.py"],
+        ["training/test_session.py", "training/test_em.py", "tasks/test_tasks.py"],
     ),
     "likelihood": ("evaluation/likelihood.py", ["evaluation/test_likelihood.py", "cli/test_evaluate_text.py"]),
     "segments": ("evaluation/segments.py", ["evaluation/test_segments.py", "evaluation/test_translations.py"]),

@@ -578,3 +578,21 @@ def test_the_mean_of_the_weights_is_kept_only_where_it_validates_better(
     saved = load_file(tmp_path / "run" / "model.safetensors")
     expected = of_own if kept == "own" else of_mean
     assert all(torch.equal(saved[name], tensor) for name, tensor in expected.items())
+
+
+def test_without_a_budget_networks_have_two_minutes_and_counting_has_none(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("the cat sat on the mat.\n" * 60)
+    made = {name: prepare(tmp_path / "a.txt", model=name, out=tmp_path / name) for name in ("ngram", "hmm", "rnn")}
+    assert {name: session.run.config.training.minutes for name, session in made.items()} == {
+        "ngram": None, "hmm": None, "rnn": 2.0,
+    }  # fmt: skip
+
+
+def test_a_number_of_states_of_zero_is_chosen_by_validation(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("abab cdcd\n" * 120)
+    settings = ["model.num_states=0", "training.steps=3"]
+    session = prepare(tmp_path / "a.txt", model="hmm", out=tmp_path / "hmm", overrides=settings)
+    told: list[str] = []
+    list(session.reports(tell=told.append))
+    assert session.run.config.model.num_states >= 4
+    assert any("hidden states validate best" in sentence for sentence in told)
