@@ -599,7 +599,7 @@ def test_a_number_of_states_of_zero_is_chosen_by_validation(tmp_path: Path) -> N
 
 
 def test_going_on_with_a_run_that_is_over_says_so(text: Path, tmp_path: Path) -> None:
-    train_tiny(text, "rnn", tmp_path / "run", steps=3)
+    train_tiny(text, "lstm", tmp_path / "run", steps=3)
     told: list[str] = []
     resume(tmp_path / "run", tell=told.append)
     assert any("trained to the end already" in sentence for sentence in told)
