@@ -38,7 +38,7 @@ TIMING_SHARE = 0.05  # of the budget, to time all entries
 FASTER_ALONE = 1.1  # times as long with several threads as with one
 TIMED_TOKENS = 20_000  # of the training part, that a family which counts or iterates learns from to be timed
 TIMED_ORDER, TIMED_STATES = 5, 16  # of a family that will choose its own
-VALIDATING_SHARE = 0.03  # of a trial's time, for each validation of a family that counts or iterates
+EACH_VALIDATION = 0.03  # of a trial's time, for each validation of a family that counts or iterates
 
 
 def prepare_data(folder: Path, name: str, wants_stop: WantsStop) -> bool:
@@ -260,7 +260,7 @@ def _begin(comparison: Folder, trial: Trial, out: Path, *, seconds: float, threa
     if settings.limits.parameters:
         overrides.append(f"training.most_parameters={settings.limits.parameters}")
     if row.learns_by != "gradients" and timing.score:  # networks find out for themselves what fits
-        affordable = VALIDATING_SHARE * seconds / timing.score
+        affordable = EACH_VALIDATION * seconds / timing.score
         overrides.append(f"training.valid_tokens={int(min(MAX_VALID_TOKENS, max(MIN_SCORED, affordable)))}")
     return prepare(
         settings.source,
