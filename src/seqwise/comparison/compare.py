@@ -229,7 +229,7 @@ class _Runner:
         if plan["why"] or not plan["left_out"]:
             return False
         timings = {name: self.folder.timing(name) for name in plan["left_out"] if self.folder.found(name, "timed")}
-        made = second_round(self.settings, self._clock(), timings, plan["left_out"])
+        made = second_round(self.settings, self._clock(), timings, plan["left_out"], plan["valid_amount"])
         self.folder.save_plan([*self.folder.trials, *made.trials], left_out=made.left_out)
         for name, reason in made.left_out.items():
             self.watch.tell(f"{name} is left out: {reason}")

@@ -144,11 +144,10 @@ class Timing:
     took: float = 0.0
     """To measure all this."""
 
-    @property
-    def least(self) -> float:
-        """The shortest share in which it can learn something and be ranked."""
+    def least(self, ranked_by: int = MIN_SCORED) -> float:
+        """The shortest share in which it can learn something and be ranked by so many units."""
         learning = max(MIN_SECONDS, PLANNED_UPDATES * self.update / TRAINING_SHARE)
-        return self.start + learning + min(MIN_SCORED, self.units) * self.score
+        return self.start + learning + min(ranked_by, self.units) * self.score
 
 
 NOT_TIMED = "this machine is so slow now that there was no time to see how long an update of it takes"
@@ -211,7 +210,7 @@ def ladder(settings: Settings, spent: float, timings: Mapping[str, Timing] | Non
     made = _fitting(settings, [entry for entry in everyone if names[entry] in timings], timings, seconds)
     made.left_out.update({name: NOT_TIMED for name in names.values() if name not in timings})
     if not made.trials:
-        least = min((timing.least for timing in timings.values()), default=60 * settings.minutes)
+        least = min((timing.least() for timing in timings.values()), default=60 * settings.minutes)
         enough = math.ceil(100 * minutes_for(settings, [least] * settings.seeds, spent)) / 100
         raise ConfigError(
             f"--minutes {settings.minutes:g} is too short to read this data and to train and score a single model: "
@@ -221,27 +220,34 @@ def ladder(settings: Settings, spent: float, timings: Mapping[str, Timing] | Non
 
 
 def second_round(
-    settings: Settings, spent: float, timings: Mapping[str, Timing], left_out: Mapping[str, str]
+    settings: Settings, spent: float, timings: Mapping[str, Timing], left_out: Mapping[str, str], ranked_by: int
 ) -> Ladder:
-    """Those that were left out (with the reason) and timed, once more: others may have needed less than their share."""
+    """Those that were left out (with the reason) and timed, once more: others may have needed less than their share.
+
+    `ranked_by`: units that the first round was ranked by, and that these must have time for too.
+    """
     entries = [
         (model, tokenizer)
         for model in settings.models
         for tokenizer in settings.tokenizers
         if entry_name(settings, model, tokenizer, "ladder") in timings.keys() & left_out.keys()
     ]
-    trials = _fitting(settings, entries, timings, seconds_left(settings, spent)).trials
+    trials = _fitting(settings, entries, timings, seconds_left(settings, spent), ranked_by).trials
     trained = {trial.entry for trial in trials}
     return Ladder(trials, {name: why for name, why in left_out.items() if name not in trained})
 
 
 def _fitting(
-    settings: Settings, entries: Sequence[tuple[str, str]], timings: Mapping[str, Timing], seconds: float
+    settings: Settings,
+    entries: Sequence[tuple[str, str]],
+    timings: Mapping[str, Timing],
+    seconds: float,
+    ranked_by: int = MIN_SCORED,
 ) -> Ladder:
     """As many entries as can learn something in equal shares of the time; the most expensive are left out."""
 
     def least(entry: tuple[str, str]) -> float:
-        return timings[entry_name(settings, *entry, "ladder")].least
+        return timings[entry_name(settings, *entry, "ladder")].least(ranked_by)
 
     def alone(entry: tuple[str, str]) -> float:
         """Seconds of the wall clock that all its seeds would take."""
@@ -272,7 +278,7 @@ def minutes_for(settings: Settings, least: Sequence[float], spent: float) -> flo
 def minutes_for_all(settings: Settings, timings: Mapping[str, Timing], spent: float) -> float:
     """The shortest budget in which nobody is left out; who was not timed is thought to be no slower than the others."""
     num_trials = len(settings.models) * len(settings.tokenizers) * settings.seeds
-    return minutes_for(settings, [max(timing.least for timing in timings.values())] * num_trials, spent)
+    return minutes_for(settings, [max(timing.least() for timing in timings.values())] * num_trials, spent)
 
 
 def amount_to_validate(trials: Sequence[Trial], timings: Mapping[str, Timing]) -> int:
