@@ -2,7 +2,7 @@
 
     runs/NAME/
       config.toml         format version and every setting
-      vocab/              tokenizer.json, scaling.json or labels.json: what turns data into what the model reads
+      vocab/              schema.json and its specs: what turns data into what the model reads, and back
       model.safetensors   the best weights (initial.safetensors: those of another run that it started from)
       model.sha256        their checksum; runs of versions before have none
       checkpoints/STEP/   the last two: weights, optimiser, random state, position; manifest.json last
@@ -31,17 +31,19 @@ from safetensors.torch import load_file, save
 from torch import Tensor
 
 from . import __version__
-from .checks import check_run, check_writable_name
+from .checks import check_run, check_task, check_writable_name
 from .config import build, parse_json, read_toml, to_json, to_toml
-from .data.vocab import Vocab
+from .data.old_schemas import load_old_schema
+from .data.schema import NEXT_TOKEN, Schema, TokenSpec
 from .errors import CheckpointError, ConfigError, did_you_mean
 from .models import family
-from .models.contract import Interface
+from .models.headed import HeadedModel
 from .settings import DataConfig, TokenizerConfig, TrainingConfig
 from .text import Tokenizer
 
-RUN_FORMAT = 2
-READABLE_FORMATS = (1, 2)
+RUN_FORMAT = 3
+READABLE_FORMATS = (1, 2, 3)
+SCHEMA_FORMAT = 3  # from here on vocab/ holds a schema
 DROPPED_SETTINGS = {1: ("vocab_size", "boundary")}  # of the section model: the vocabulary knows them
 CHECKPOINTS_KEPT = 2
 CHECKPOINT_FILES = ("weights.safetensors", "optimizer.safetensors", "progress.json")
@@ -61,6 +63,8 @@ class RunConfig:
     task: str = "text"
     torch: str = torch.__version__
     """The version the run was begun with; resuming is exact for the same one."""
+    format: int = RUN_FORMAT
+    """Of the folder that it was read from."""
 
     def to_toml(self) -> str:
         header = {
@@ -98,12 +102,15 @@ class RunConfig:
                 raise ConfigError(f"{path}: {name} = {values[name]!r} should be a section: [{name}].")
         for name in DROPPED_SETTINGS.get(values["format"], ()):
             values.get("model", {}).pop(name, None)
-        if values.get("task", "text") not in row.tasks:
-            raise ConfigError(f'{path}: task = "{values["task"]}" is not one that {values["family"]} does.')
+        header = {"task": values.get("task", "text"), "torch": values.get("torch", "?"), "format": values["format"]}
+        try:
+            check_task(header["task"])
+        except ConfigError as error:
+            raise ConfigError(f"{path}: {error}") from None
         built: dict[str, Any] = {
             name: build(kind, values.get(name, {}), section=name, where=str(path)) for name, kind in sections.items()
         }
-        return RunConfig(values["family"], task=values.get("task", "text"), torch=values.get("torch", "?"), **built)
+        return RunConfig(values["family"], **header, **built)
 
 
 @dataclass(frozen=True)
@@ -129,20 +136,22 @@ class Checkpoint:
 class Run:
     """A run folder: opens it, and writes to it atomically."""
 
-    def __init__(self, path: Path, config: RunConfig, vocab: Vocab):
-        self.path, self.config, self.vocab = path, config, vocab
+    def __init__(self, path: Path, config: RunConfig, schema: Schema):
+        self.path, self.config, self.schema = path, config, schema
 
     @property
     def tokenizer(self) -> Tokenizer:
         """Of a run on text; others have none."""
-        if self.vocab.tokenizer is None or self.config.task != "text":
+        if self.schema.kind != NEXT_TOKEN:
             raise ConfigError(
                 f"{self.path} was trained on {self.config.task}, not on text: it does not go on from a prompt."
             )
-        return self.vocab.tokenizer
+        return self.schema.target(self.schema.main, TokenSpec).tokenizer
 
     @staticmethod
-    def create(path: Path, config: RunConfig, vocab: Vocab, *, initial_weights: dict[str, Tensor] | None = None) -> Run:
+    def create(
+        path: Path, config: RunConfig, schema: Schema, *, initial_weights: dict[str, Tensor] | None = None
+    ) -> Run:
         """A new folder with config and vocabulary. The folder appears whole or not at all; one that is there and empty
         (it may be the one we stand in) is filled, config.toml last.
 
@@ -155,7 +164,7 @@ class Run:
             (unfinished / "vocab").mkdir(parents=True)
             try:
                 (unfinished / "config.toml").write_text(config.to_toml(), encoding="utf-8")
-                vocab.save(unfinished / "vocab")
+                schema.save(unfinished / "vocab")
                 (unfinished / "log.jsonl").touch()
                 if initial_weights is not None:
                     write_tensors(unfinished / "initial.safetensors", initial_weights)
@@ -166,20 +175,27 @@ class Run:
                     unfinished.rename(path)
             finally:
                 shutil.rmtree(unfinished, ignore_errors=True)
-        return Run(path, config, vocab)
+        return Run(path, config, schema)
 
     @staticmethod
     def open(path: Path) -> Run:
         path = Path(path)
         check_run(path)
         config = RunConfig.read(path / "config.toml")
-        return Run(path, config, Vocab.load(path / "vocab", config.task))
+        vocab = path / "vocab"
+        is_old = config.format < SCHEMA_FORMAT and not (vocab / "schema.json").exists()
+        schema = load_old_schema(vocab, config.task) if is_old else Schema.load(vocab)
+        if not set(schema.kinds) <= family(config.model_name).learns.keys():
+            raise ConfigError(
+                f'{path / "config.toml"}: task = "{config.task}" is not one that {config.model_name} does.'
+            )
+        return Run(path, config, schema)
 
     # -- the model -----------------------------------------------------------------------------------------------
 
     def build_model(self) -> Any:
         """The model with fresh weights."""
-        return family(self.config.model_name).build(self.config.model, interface_of(self.vocab))
+        return family(self.config.model_name).build(self.config.model, self.schema)
 
     def load_initial_weights(self, model: Any) -> bool:
         """Where the run starts from another one, its weights; whether it does."""
@@ -240,9 +256,15 @@ class Run:
             )
 
     def save_config(self, config: RunConfig) -> None:
-        """Replace the settings: once, when a budget in minutes has become a number of steps."""
-        self.config = config
-        self._write_text("config.toml", config.to_toml())
+        """Replace the settings: once, when a budget in minutes has become a number of steps.
+
+        With that the folder is one of the present format, whatever it was before.
+        """
+        if self.config.format < SCHEMA_FORMAT:
+            with _disk(self.path):
+                self.schema.save(self.path / "vocab")
+        self.config = replace(config, format=RUN_FORMAT)
+        self._write_text("config.toml", self.config.to_toml())
 
     def save_card(self, text: str) -> None:
         self._write_text("card.md", text)
@@ -353,22 +375,6 @@ class Run:
         return replace(self.config, training=replace(self.config.training, **changes))
 
 
-def interface_of(vocab: Vocab) -> Interface:
-    """What a model has to read and to answer, given what the data is made of."""
-    if vocab.scaling is not None:
-        return Interface("numbers", num_columns=len(vocab.scaling.columns))
-    if vocab.labels is not None:
-        tokens, columns = (vocab.input_size, 0) if vocab.inputs_are_tokens else (0, vocab.input_size)
-        return Interface("label", vocab_size=tokens, num_columns=columns, num_labels=len(vocab.labels))
-    assert vocab.tokenizer is not None
-    size, boundary = vocab.tokenizer.vocab_size, vocab.tokenizer.boundary
-    if vocab.source_tokenizer is None:
-        return Interface("text", size, boundary)
-    return Interface(
-        "pairs", size, boundary, source_vocab_size=vocab.source_tokenizer.vocab_size, is_joint=vocab.is_joint
-    )
-
-
 def check_free(path: Path) -> None:
     check_writable_name(path)
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
@@ -383,15 +389,23 @@ RENAMED = (  # patterns of names that weights had before, and have now
 )
 
 
-def _renamed(name: str) -> str:
-    for before, now in RENAMED:
-        name = re.sub(before, now, name)
-    return name
+def _renamed(weights: dict[str, Tensor], model: Any) -> dict[str, Tensor]:
+    """Weights of a format before this one, by the names they have now."""
+    heads = list(model.head) if isinstance(model, HeadedModel) else []
+    known = set(model.state_dict()) if heads else set()
+    renamed = {}
+    for name, tensor in weights.items():
+        for before, now in RENAMED:
+            name = re.sub(before, now, name)
+        if name not in known and len(heads) == 1:  # a head had no name of its own, as there was but one
+            name = re.sub(r"^head\.", f"head.{heads[0]}.", name)
+        renamed[name] = tensor
+    return renamed
 
 
 def load_weights(model: Any, weights: dict[str, Tensor], where: Path) -> None:
     try:
-        model.load_state_dict({_renamed(name): tensor for name, tensor in weights.items()})
+        model.load_state_dict(_renamed(weights, model))
     except CheckpointError as error:
         raise CheckpointError(f"{where}: {error}") from None
     except (RuntimeError, KeyError) as error:

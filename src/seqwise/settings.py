@@ -131,6 +131,8 @@ class TrainingConfig:
     """Tokens of the validation text to use while training; 0 for all, or as many as the budget allows."""
     most_parameters: int = 0
     """Sizes chosen by rule stay below so many learned numbers; 0 sets no limit."""
+    freeze: list[str] = field(default_factory=list)
+    """Patterns of names of weights that stay as they are, such as "body.*"."""
     train_tokens: int = 0
     """Counting and EM: learn from the first so many tokens of the training part only; 0 for all."""
     restarts: int = 1

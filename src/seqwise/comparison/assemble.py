@@ -53,6 +53,7 @@ def assemble(folder: Folder, running: Collection[str] = ()) -> Comparison:
     return Comparison(
         data=prepared["data"],
         task=settings.task,
+        kind=prepared.get("kind", ""),
         metric=metric,
         scored=prepared["scored"],
         minutes=settings.minutes,

@@ -13,18 +13,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..data.examples import ExampleStore
-from ..data.numbers import NumberStore, Scaling
+from ..data.numbers import NumberStore
 from ..data.pair_store import PairStore
+from ..data.schema import Schema, ValueSpec
 from ..data.store import TokenStore
-from ..data.vocab import Vocab
 from ..evaluation.answers import AnswerScore
 from ..evaluation.forecasts import ForecastScore
 from ..evaluation.segments import Segments
 from ..evaluation.translations import Likelihood, TranslationScore
+from ..goals import Goal
 from ..models.ngram import Ngram, NgramConfig
-from ..run import interface_of
 from ..settings import DataConfig
-from ..tasks import Task
 
 MAX_TOKENS = 5_000_000  # of the training part: frequencies do not change much after that
 
@@ -37,14 +36,14 @@ class Baseline:
     """On the part that models are ranked by, cut as theirs."""
 
 
-def token_frequencies(task: Task, train: TokenStore, store: TokenStore, vocab: Vocab, config: DataConfig) -> Baseline:
-    model = Ngram(NgramConfig(order=1), interface_of(vocab))
+def token_frequencies(goal: Goal, train: TokenStore, store: TokenStore, schema: Schema, config: DataConfig) -> Baseline:
+    model = Ngram(NgramConfig(order=1), schema)
     model.fit(np.asarray(train.first(MAX_TOKENS).ids, dtype=np.int64))
-    score = task.score(model, store, vocab, config, scored="baseline")
+    score = goal.score(model, store, schema, config, scored="baseline")
     return Baseline("the frequency of each token", score.segments)
 
 
-def naive_forecast(train: NumberStore, store: NumberStore, scaling: Scaling, season: int) -> Baseline:
+def naive_forecast(train: NumberStore, store: NumberStore, scaling: ValueSpec, season: int) -> Baseline:
     """log p(row) = sum over columns of log N(x; guess, spread), with the spread that the guess had in training."""
     guesses = {"the last number": 1, **({f"the number {season} steps before": season} if season > 1 else {})}
     fits = {name: _fit(train, lag) for name, lag in guesses.items()} | {"the mean": _fit(train, None)}

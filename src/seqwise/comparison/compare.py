@@ -17,9 +17,9 @@ from ..evaluation.segments import Metric, Segments
 from ..machine import available_cores, wanted_threads
 from ..models import MODELS
 from ..pages.quantities import duration
-from ..tasks import task_for, task_named
+from ..tasks import TASKS, task_for, task_named
 from ..text import TOKENIZERS
-from ..training.given import absolute
+from ..training.overrides import absolute
 from .assemble import write_results
 from .folder import Folder
 from .nursery import STOPPED, Ended, Job, Nursery, check_can_fork
@@ -99,20 +99,20 @@ def choose_settings(
         raise ConfigError(f"--workers {workers} is more than the {cores} cores that may be used here; ask for fewer.")
     sources = [absolute(s) for s in owned([source] if isinstance(source, str | Path) else source, task)]
     valid, test = (part and absolute(owned([part], task)[0]) for part in (valid, test))
-    chosen_task = task_named(task_for(task, sources, columns)).name
-    if tokenizers and chosen_task != "text":
-        raise ConfigError(f"--tokenizers goes with text, and this is taken for {chosen_task}; drop it.")
-    if season is not None and chosen_task != "numbers":
-        raise ConfigError(f"--season goes with numbers, and this is taken for {chosen_task}; drop it.")
+    chosen = task_named(task_for(task, sources, columns))
+    for name, is_asked in (("tokenizers", bool(tokenizers)), ("season", season is not None)):
+        if is_asked and name not in chosen.options:
+            holding = " or ".join(known.name for known in TASKS.values() if name in known.options)
+            raise ConfigError(f"--{name} goes with {holding}, and this is taken for {chosen.name}; drop it.")
     for tokenizer in tokenizers or ():
         if tokenizer not in TOKENIZERS:
             raise ConfigError(f'unknown tokenizer "{tokenizer}". {did_you_mean(tokenizer, TOKENIZERS)}')
     return Settings(
         source=sources,
         minutes=minutes,
-        models=choose_models(models, chosen_task),
+        models=choose_models(models, chosen.name),
         tokenizers=list(dict.fromkeys(tokenizers or ["auto"])),
-        task=chosen_task,
+        task=chosen.name,
         columns=list(columns),
         season=season,
         valid=valid,

@@ -10,23 +10,26 @@ import platform
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from ..data.batch import next_token_batch, next_value_batch
-from ..data.vocab import Vocab
+from ..data.batch import Batch, next_token_batch, next_value_batch
+from ..data.schema import NEXT_TOKEN, NEXT_VALUES, Schema, TokenSpec, ValueSpec, series_schema, text_schema
 from ..errors import CheckpointError, TrainingError
-from ..models import family, num_parameters
-from ..models.contract import Interface
-from ..run import Run, interface_of, load_weights
+from ..goals.goal import Score
+from ..models import Family, family, num_parameters
+from ..models.contract import Model
+from ..run import Run, load_weights
 from ..settings import DataConfig, TokenizerConfig
-from ..tasks import task_named
-from ..tasks.task import Score
-from ..training.session import MAX_VALID_TOKENS, Session, prepare, resume, sizes_in_words
+from ..tasks import goal_of, task_named
+from ..text.symbols import SymbolTokenizer
+from ..training.preparing import MAX_VALID_TOKENS, prepare, resume, sizes_in_words
+from ..training.request import Request
+from ..training.session import Session
 from ..training.timing import seconds_per_step
 from .folder import Folder
 from .measure import SUBJECTS, Subject, Timer
@@ -45,28 +48,30 @@ def prepare_data(folder: Path, name: str, wants_stop: WantsStop) -> bool:
     """Read the data, learn the vocabularies, encode all parts: once, for all trials."""
     comparison = Folder(folder)
     settings = comparison.settings
-    task, subject = task_named(settings.task), SUBJECTS[settings.task]
-    began = time.perf_counter()
+    task, began = task_named(settings.task), time.perf_counter()
     data = task.open(_data_config(comparison))
     kinds, stores = {}, {}
     for tokenizer in settings.tokenizers:
-        vocab = task.learn_vocab(data, TokenizerConfig(kind=tokenizer), print)  # type: ignore[arg-type]
-        if vocab.tokenizer is not None:
-            kinds[tokenizer] = vocab.tokenizer.kind
+        schema = task.schema(data, TokenizerConfig(kind=tokenizer), print)  # type: ignore[arg-type]
+        main = schema.specs[schema.targets[schema.main].spec]
+        if isinstance(main, TokenSpec):
+            kinds[tokenizer] = main.tokenizer.kind
         path = comparison.vocab(tokenizer)
         path.mkdir(parents=True, exist_ok=True)
-        vocab.save(path)
-        stores = task.stores(data, vocab)
+        schema.save(path)
+        stores = task.stores(data, schema)
+    subject = SUBJECTS[schema.kind]
     scored = "test" if "test" in data.parts else "valid"
     found: dict[str, Any] = {
         "data": {
             "name": data.name,
             "description": data.description,
-            "notes": list(getattr(data, "notes", ())),
+            "notes": list(data.notes),
             "fingerprint": data.fingerprint,
             "parts": subject.sizes(data, stores),
         },
         "scored": scored,
+        "kind": schema.kind,
         "tokenizers": kinds,
         "machine": {
             "cores": f"{settings.workers} x {settings.threads} of {os.cpu_count()}",
@@ -106,13 +111,13 @@ def time_trial(folder: Path, name: str, wants_stop: WantsStop) -> bool:
     """How long an update and a scoring take here and now; what was made for it is thrown away."""
     began = time.perf_counter()
     comparison = Folder(folder)
-    settings, trial, subject = comparison.settings, comparison.trial(name), SUBJECTS[comparison.settings.task]
+    settings, trial = comparison.settings, comparison.trial(name)
     threads = comparison.read("plan.json").get("threads", 0)
     torch.set_num_threads(threads or settings.threads)
     scratch = comparison.path / "timing" / name
     shutil.rmtree(scratch, ignore_errors=True)
     session = _begin(comparison, trial, scratch, seconds=60 * trial.minutes, threads=threads or settings.threads)
-    learns_by = family(trial.family).learns_by
+    learns_by, subject = family(trial.family).learns[session.run.schema.kind], SUBJECTS[session.run.schema.kind]
     start = time.perf_counter() - began
     seconds = TIMING_SHARE * 60 * settings.minutes * settings.workers / len(comparison.trials)
     update = 0.0
@@ -136,7 +141,7 @@ def time_trial(folder: Path, name: str, wants_stop: WantsStop) -> bool:
 
 def _seconds_of_update(session: Session, model: Any, seconds: float) -> float:
     config = session.run.config.training
-    batches = session.task.batches(session.stores["train"], model, config)
+    batches = session.goal.batches(session.stores["train"], model, config)
     return seconds_per_step(model, batches, config, longest=seconds / 3, least=2).each
 
 
@@ -145,9 +150,9 @@ def _seconds_of_scoring(session: Session, subject: Subject, model: Any, seconds:
     run, task, most = session.run, session.task, subject.timed
     config, options = subject.as_if_trained(run.config.data), subject.score_options(model)
     while True:
-        store, is_whole = subject.beginning(task, session.data, "valid", run.vocab, most)
+        store, is_whole = subject.beginning(task, session.data, "valid", run.schema, most)
         began = time.perf_counter()
-        task.score(model, store, run.vocab, config, scored="timing", **options)
+        session.goal.score(model, store, run.schema, config, scored="timing", **options)
         took, most = time.perf_counter() - began, 8 * most
         if is_whole or 8 * took > seconds / 3:
             return took / max(1, subject.amount(store))
@@ -155,12 +160,12 @@ def _seconds_of_scoring(session: Session, subject: Subject, model: Any, seconds:
 
 def _quickly_learned(session: Session, learns_by: str) -> Any:
     """A model of a family that counts or iterates, from a little of the training part."""
-    run, task = session.run, session.task
+    run, goal = session.run, session.goal
     sizes = {"order": TIMED_ORDER, "num_states": TIMED_STATES}
-    chosen = {name: size for name, size in sizes.items() if getattr(run.config.model, name, None) == 0}
+    chosen = {name: size for name, size in sizes.items() if vars(run.config.model).get(name) == 0}
     row = family(run.config.model_name)
-    model = row.build(replace(run.config.model, **chosen), interface_of(run.vocab))
-    sequences = task.sequences(task.beginning(session.stores["train"], TIMED_TOKENS), model)
+    model = row.build(replace(run.config.model, **chosen), run.schema)
+    sequences = goal.sequences(goal.beginning(session.stores["train"], TIMED_TOKENS), model)
     if learns_by == "counting":
         model.fit(sequences[0])
     else:
@@ -172,12 +177,13 @@ def score_baseline(folder: Path, name: str, wants_stop: WantsStop) -> bool:
     """What one gets without learning on so much of the validation part (`name`), for each tokenizer."""
     comparison, amount = Folder(folder), int(name)
     settings = comparison.settings
-    task, subject, config = task_named(settings.task), SUBJECTS[settings.task], _data_config(comparison)
+    task, config = task_named(settings.task), _data_config(comparison)
     data, found = task.open(config), {}
     for tokenizer in settings.tokenizers:
-        vocab = Vocab.load(comparison.vocab(tokenizer), settings.task)
-        store, _ = subject.beginning(task, data, "valid", vocab, amount)
-        baseline = subject.baseline(task, data, store, vocab, config)
+        schema = Schema.load(comparison.vocab(tokenizer))
+        subject = SUBJECTS[schema.kind]
+        store, _ = subject.beginning(task, data, "valid", schema, amount)
+        baseline = subject.baseline(task, data, store, schema, config)
         found[tokenizer] = {"name": baseline.name, "segments": baseline.segments.to_dict()}
     comparison.write("baseline.json", found)
     return False
@@ -187,8 +193,8 @@ def train_trial(folder: Path, name: str, wants_stop: WantsStop) -> bool:
     """Train one trial, or go on with it. All that its process does counts as its share of the clock."""
     began = time.perf_counter()
     comparison = Folder(folder)
-    settings, trial, out = comparison.settings, comparison.trial(name), comparison.run(name)
-    plan, subject = comparison.read("plan.json"), SUBJECTS[settings.task]
+    trial, out = comparison.trial(name), comparison.run(name)
+    plan = comparison.read("plan.json")
     amount, timing = int(plan["valid_amount"]), comparison.timing(trial.entry)
     torch.set_num_threads(plan["threads"])
     before = (comparison.found(name, "clock") or {"seconds": 0.0})["seconds"]
@@ -197,7 +203,7 @@ def train_trial(folder: Path, name: str, wants_stop: WantsStop) -> bool:
         session = resume(out, tell=print)
     else:
         session = _begin(comparison, trial, out, seconds=to_train, threads=plan["threads"])
-    is_late, validating = False, 0.0
+    is_late = False
 
     def clock() -> float:
         return float(before + time.perf_counter() - began)
@@ -207,65 +213,64 @@ def train_trial(folder: Path, name: str, wants_stop: WantsStop) -> bool:
         is_late = clock() > LATEST * 60 * trial.minutes - amount * timing.score
         return is_late or wants_stop()
 
-    def score(model: Any) -> Score:
-        """On what all are ranked by."""
-        nonlocal validating
-        started = time.perf_counter()
-        store, is_whole = subject.beginning(session.task, session.data, "valid", session.run.vocab, amount)
-        about = f"valid{'' if is_whole else f'[:{subject.amount(store)}]'}:{session.data.fingerprint[:8]}"
-        config, options = session.run.config.data, subject.score_options(model)
-        found = session.task.score(model, store, session.run.vocab, config, scored=about, **options)
-        validating = (time.perf_counter() - started) / max(1, subject.amount(store))
-        return found
-
-    session.score_with = score
     for _ in session.reports(wants_stop=should_stop, tell=print):
         pass
     if session.is_interrupted and not is_late:
         comparison.save_found(name, "clock", {"seconds": clock()})
         return True
-    run = session.run
-    if not (run.path / "model.safetensors").exists():
-        _keep_last(run)
-    scored = session.score or score(run.load_model())
-    log = list(run.read_log())
-    learns_by = family(trial.family).learns_by
-    comparison.save_found(
-        name,
-        "trained",
-        {
-            "seconds": clock(),
-            "is_late": session.is_interrupted,
-            "updates": log[-1]["step"] if learns_by == "gradients" else None,
-            "train_tokens": run.config.training.train_tokens,
-            "valid": scored.segments.value,
-            "metric": asdict(scored.metric),
-            "validated": scored.segments.to_dict(),
-            "scoring_seconds_per_unit": validating,
-            "settings": sizes_in_words(run.config),
-            "tokens_per_second": log[-1]["tokens_per_second"],
-            "best_at": _best_at(log),
-            "curve": _curve(log, session.task.loss_as_value(scored)),
-        },
-    )
+    if not (out / "model.safetensors").exists():
+        _keep_last(session.run)
+    found = _trained(session, amount)
+    comparison.save_found(name, "trained", {"seconds": clock(), "is_late": session.is_interrupted, **found})
     return False
+
+
+def _trained(session: Session, amount: int) -> dict[str, Any]:
+    """What is known of a run that was trained: its score on as much of the validation part as all are ranked by."""
+    run, subject, validating = session.run, SUBJECTS[session.run.schema.kind], 0.0
+
+    def score(model: Model) -> Score:
+        nonlocal validating
+        started = time.perf_counter()
+        store, is_whole = subject.beginning(session.task, session.data, "valid", run.schema, amount)
+        about = f"valid{'' if is_whole else f'[:{subject.amount(store)}]'}:{session.data.fingerprint[:8]}"
+        config, options = run.config.data, subject.score_options(model)
+        found = session.goal.score(model, store, run.schema, config, scored=about, **options)
+        validating = (time.perf_counter() - started) / max(1, subject.amount(store))
+        return found
+
+    session.score_with = score
+    scored, log = session.finish(print), list(run.read_log())
+    is_network = family(run.config.model_name).learns[run.schema.kind] == "gradients"
+    return {
+        "updates": log[-1]["step"] if is_network else None,
+        "train_tokens": run.config.training.train_tokens,
+        "valid": scored.segments.value,
+        "metric": asdict(scored.metric),
+        "validated": scored.segments.to_dict(),
+        "scoring_seconds_per_unit": validating,
+        "settings": sizes_in_words(run.config, run.schema),
+        "tokens_per_second": log[-1]["tokens_per_second"],
+        "best_at": _best_at(log),
+        "curve": _curve(log, session.goal.loss_as_value(scored)),
+    }
 
 
 def _begin(comparison: Folder, trial: Trial, out: Path, *, seconds: float, threads: int) -> Session:
     """A run of the trial that may take so many seconds."""
     settings, timing = comparison.settings, comparison.timing(trial.entry)
-    row = entrants(settings.task)[trial.entrant].row
+    row, schema = entrants(settings.task)[trial.entrant].row, Schema.load(comparison.vocab(trial.tokenizer))
     overrides = [f"training.threads={threads}", f"training.seed={trial.seed}", "training.num_samples=0"]
     overrides += entrants(settings.task)[trial.entrant].settings
     if settings.limits.parameters:
         overrides.append(f"training.most_parameters={settings.limits.parameters}")
-    if row.learns_by != "gradients" and timing.score:  # networks find out for themselves what fits
+    if row.learns[schema.kind] != "gradients" and timing.score:  # networks find out for themselves what fits
         affordable = EACH_VALIDATION * seconds / timing.score
         overrides.append(f"training.valid_tokens={int(min(MAX_VALID_TOKENS, max(MIN_SCORED, affordable)))}")
-    return prepare(
+    request = Request(
         settings.source,
-        model=trial.family,
-        out=out,
+        trial.family,
+        out,
         task=settings.task,
         minutes=max(seconds, 0.1 * 60 * trial.minutes) / 60,
         valid=settings.valid,
@@ -273,10 +278,9 @@ def _begin(comparison: Folder, trial: Trial, out: Path, *, seconds: float, threa
         split=settings.split,
         columns=settings.columns,
         season=settings.season,
-        vocab=Vocab.load(comparison.vocab(trial.tokenizer), settings.task),
         overrides=overrides,
-        tell=print,
     )
+    return prepare(request, schema=schema, tell=print)
 
 
 def _keep_last(run: Run) -> None:
@@ -310,14 +314,15 @@ def score_trial(folder: Path, name: str, wants_stop: WantsStop) -> bool:
     settings, prepared = comparison.settings, comparison.read("prepared.json")
     plan = comparison.read("plan.json")
     torch.set_num_threads(plan["threads"])
-    run, task, subject = Run.open(comparison.run(name)), task_named(settings.task), SUBJECTS[settings.task]
+    run, task = Run.open(comparison.run(name)), task_named(settings.task)
+    subject, goal = SUBJECTS[run.schema.kind], goal_of(task, run.schema)
     model = run.load_model()
     data = task.open(run.config.data)
     part = prepared["scored"]
     began = time.perf_counter()
-    store, is_whole = subject.beginning(task, data, part, run.vocab, int(plan["scored_amount"]))
+    store, is_whole = subject.beginning(task, data, part, run.schema, int(plan["scored_amount"]))
     about = f"{part}{'' if is_whole else f'[:{subject.amount(store)}]'}:{data.fingerprint[:8]}"
-    score = task.score(model, store, run.vocab, run.config.data, scored=about, **subject.score_options(model))
+    score = goal.score(model, store, run.schema, run.config.data, scored=about, **subject.score_options(model))
     seconds = time.perf_counter() - began
     numbers = {name: value for name, value in score.to_dict().items() if isinstance(value, float)}
     found: dict[str, Any] = {
@@ -360,25 +365,43 @@ def warm_up(folder: Path) -> None:
     """Load what each trial would otherwise load at the cost of its share. Called before the first fork: nothing here
     may start a thread."""
     settings = Folder(folder).settings
-    interface = Interface("numbers", num_columns=1) if settings.task == "numbers" else Interface(vocab_size=3)
     for name in settings.models:
         row = entrants(settings.task)[name].row
-        if row.learns_by == "gradients":
-            weight = torch.zeros(1, requires_grad=True)
-            weight.grad = torch.zeros(1)
-            torch.optim.AdamW([weight]).step()  # imports most of torch's compiler
-            continue
-        model, ids, values = row.build(row.config(), interface), np.array([0, 1, 2, 1]), np.zeros((8, 1))
-        if row.learns_by == "counting":
-            model.fit(ids)
-        else:
-            sequences = [(values, None)] if settings.task == "numbers" else [ids]
-            model.initialise(sequences, 0)
-            model.em_step(sequences)
-        if settings.task == "numbers":
-            model.score(next_value_batch(torch.from_numpy(values)[None]))
-        else:
-            model.score(next_token_batch(torch.from_numpy(ids)[None]))
+        for kind, learner in row.learns.items():
+            if learner == "gradients":
+                weight = torch.zeros(1, requires_grad=True)
+                weight.grad = torch.zeros(1)
+                torch.optim.AdamW([weight]).step()  # imports most of torch's compiler
+            elif kind in task_named(settings.task).kinds:
+                _compile(row, learner, TINY[kind])
+
+
+@dataclass(frozen=True)
+class _Tiny:
+    """The least that a family which counts or iterates can learn from, so that its loops are compiled."""
+
+    schema: Schema
+    sequence: Any
+    batch: Batch
+
+
+_IDS, _VALUES = np.array([0, 1, 2, 1]), np.zeros((8, 1))
+TINY = {
+    NEXT_TOKEN: _Tiny(text_schema(SymbolTokenizer(3)), _IDS, next_token_batch(torch.from_numpy(_IDS)[None])),
+    NEXT_VALUES: _Tiny(
+        series_schema(ValueSpec.unscaled(["x"])), (_VALUES, None), next_value_batch(torch.from_numpy(_VALUES)[None])
+    ),
+}
+
+
+def _compile(row: Family, learner: str, tiny: _Tiny) -> None:
+    model = row.build(row.config(), tiny.schema)
+    if learner == "counting":
+        model.fit(tiny.sequence)
+    else:
+        model.initialise([tiny.sequence], 0)
+        model.em_step([tiny.sequence])
+    model.score(tiny.batch)
 
 
 JOBS = {

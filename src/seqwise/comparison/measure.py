@@ -1,4 +1,5 @@
-"""What a comparison shows of each task besides scores: what a model costs, what it writes, how far it looks back."""
+"""What a comparison shows besides scores, by the kind of target: what a model costs, what it writes, how far it looks
+back."""
 
 from __future__ import annotations
 
@@ -16,18 +17,19 @@ from ..data.examples import ExampleData, ExampleStore
 from ..data.numbers import NumberData, NumberStore
 from ..data.pair_store import PairStore
 from ..data.pairs import PairData
+from ..data.schema import LABEL, NEXT_TOKEN, NEXT_VALUES, NUMBER, SEQUENCE, Schema, TokenSpec, ValueSpec
 from ..data.source import TextData
 from ..data.store import TokenStore, store_of_text
-from ..data.vocab import Vocab
 from ..decoding import DecodingConfig, generate
 from ..evaluation.forecasts import default_horizon, forecasts
 from ..evaluation.likelihood import nats_by_position, token_nats
 from ..evaluation.translations import TranslationScore
-from ..models.contract import evaluating
+from ..goals import Goal
+from ..goals.sequence import SequenceGoal
+from ..models.contract import Continues, FillsIn, Model, evaluating
 from ..run import Run
 from ..settings import DataConfig
-from ..tasks import Task
-from ..tasks.pairs import PairsTask
+from ..tasks import Task, goal_of
 from ..text import Tokenizer
 from .baselines import Baseline, most_frequent_answer, most_frequent_target, naive_forecast, token_frequencies
 from .memorised import longest_match
@@ -46,7 +48,7 @@ TIMED_STEPS = 40
 
 
 class Subject(Protocol):
-    """What a comparison needs to know of a task."""
+    """What a comparison needs to know of a kind of target."""
 
     timed: int
     """Characters, steps or examples that are scored to see how long that takes; more where it is quick."""
@@ -59,7 +61,7 @@ class Subject(Protocol):
         """What all models are shown side by side on, and what belongs to it: fields of a Comparison."""
         ...
 
-    def beginning(self, task: Task, data: Any, part: str, vocab: Vocab, most: int) -> tuple[Any, bool]:
+    def beginning(self, task: Task, data: Any, part: str, schema: Schema, most: int) -> tuple[Any, bool]:
         """What every model is scored on, and whether that is the whole part."""
         ...
 
@@ -67,17 +69,17 @@ class Subject(Protocol):
         """How much a store holds, in the unit of `most`: characters, steps or examples."""
         ...
 
-    def baseline(self, task: Task, data: Any, store: Any, vocab: Vocab, config: DataConfig) -> Baseline:
+    def baseline(self, task: Task, data: Any, store: Any, schema: Schema, config: DataConfig) -> Baseline:
         """What one gets on a store without learning."""
         ...
 
-    def score_options(self, model: Any) -> dict[str, Any]: ...
+    def score_options(self, model: Model) -> dict[str, Any]: ...
     def as_if_trained(self, config: DataConfig) -> DataConfig:
         """With which a model that has learned nothing takes about as long to score as it will later."""
         ...
 
     def measure(
-        self, run: Run, model: Any, data: Any, store: Any, passage: str, score: Any, timer: Timer
+        self, run: Run, model: Model, data: Any, store: Any, passage: str, score: Any, timer: Timer
     ) -> dict[str, Any]:
         """Fields of an Entry, as many as there is time for."""
         ...
@@ -124,20 +126,20 @@ class TextSubject:
         match = longest_match([passage[: SAMPLES * SAMPLE_CHARACTERS]], data.parts["train"].blocks())
         return {"passage": passage, "held_out_match": asdict(match)}
 
-    def beginning(self, task: Task, data: TextData, part: str, vocab: Vocab, most: int) -> tuple[Any, bool]:
+    def beginning(self, task: Task, data: TextData, part: str, schema: Schema, most: int) -> tuple[Any, bool]:
         """Of a long text the same characters for all, whatever their tokenizer."""
         if data.characters[part] <= most:
-            return task.store(data, part, vocab), True
-        assert vocab.tokenizer is not None
-        return store_of_text(beginning_of(data, part, most), vocab.tokenizer), False
+            return task.store(data, part, schema), True
+        tokenizer = schema.input("tokens", TokenSpec).tokenizer
+        return store_of_text(beginning_of(data, part, most), tokenizer), False
 
     def amount(self, store: TokenStore) -> int:
         return store.num_chars
 
-    def baseline(self, task: Task, data: TextData, store: TokenStore, vocab: Vocab, config: DataConfig) -> Baseline:
-        return token_frequencies(task, task.store(data, "train", vocab), store, vocab, config)
+    def baseline(self, task: Task, data: TextData, store: TokenStore, schema: Schema, config: DataConfig) -> Baseline:
+        return token_frequencies(goal_of(task, schema), task.store(data, "train", schema), store, schema, config)
 
-    def score_options(self, model: Any) -> dict[str, Any]:
+    def score_options(self, model: Model) -> dict[str, Any]:
         """Who cannot carry a state sees at least half of its window before each token, as when it writes."""
         return {} if model.context is None else {"view": "sliding"}
 
@@ -145,8 +147,9 @@ class TextSubject:
         return config
 
     def measure(
-        self, run: Run, model: Any, data: TextData, store: TokenStore, passage: str, score: Any, timer: Timer
+        self, run: Run, model: Model, data: TextData, store: TokenStore, passage: str, score: Any, timer: Timer
     ) -> dict[str, Any]:
+        assert isinstance(model, Continues)
         tokenizer = run.tokenizer
         per_token = store.num_chars / max(1, store.num_tokens)  # characters
         prompt, timed = [[tokenizer.boundary]], DecodingConfig(max_tokens=TIMED_TOKENS)
@@ -179,33 +182,34 @@ class NumberSubject:
         start = data.parts[part].start
         return {"passage_values": data.values[start : start + PASSAGE_STEPS, 0].tolist()}
 
-    def beginning(self, task: Task, data: NumberData, part: str, vocab: Vocab, most: int) -> tuple[Any, bool]:
-        return _beginning(task, task.store(data, part, vocab), most)
+    def beginning(self, task: Task, data: NumberData, part: str, schema: Schema, most: int) -> tuple[Any, bool]:
+        return _beginning(goal_of(task, schema), task.store(data, part, schema), most)
 
     def amount(self, store: NumberStore) -> int:
         return len(store) + 1 - store.first
 
-    def baseline(self, task: Task, data: NumberData, store: NumberStore, vocab: Vocab, config: DataConfig) -> Baseline:
-        assert vocab.scaling is not None
-        train = task.store(data, "train", vocab)
-        season = task.facts(data, train, vocab, None).season
-        return naive_forecast(train, store, vocab.scaling, season)
+    def baseline(
+        self, task: Task, data: NumberData, store: NumberStore, schema: Schema, config: DataConfig
+    ) -> Baseline:
+        train = task.store(data, "train", schema)
+        season = goal_of(task, schema).facts(data, train, schema, None).season
+        return naive_forecast(train, store, schema.target("values", ValueSpec), season)
 
-    def score_options(self, model: Any) -> dict[str, Any]:
+    def score_options(self, model: Model) -> dict[str, Any]:
         return {}
 
     def as_if_trained(self, config: DataConfig) -> DataConfig:
         return config
 
     def measure(
-        self, run: Run, model: Any, data: NumberData, store: NumberStore, passage: str, score: Any, timer: Timer
+        self, run: Run, model: Model, data: NumberData, store: NumberStore, passage: str, score: Any, timer: Timer
     ) -> dict[str, Any]:
-        scaling = run.vocab.scaling
-        assert scaling is not None
+        scaling = run.schema.target("values", ValueSpec)
         horizon = min(PASSAGE_STEPS, 2 * default_horizon(data.season), len(store) + 1 - store.first)
         found = forecasts(model, store, np.array([store.first - 1]), horizon)
-        middle, low, high = (scaling.undo(values)[0][:, 0] for values in found)  # (h,) of the first column
+        middle, low, high = (scaling.decode(values)[0][:, 0] for values in found)  # (h,) of the first column
         row = torch.zeros(1, len(scaling.columns))
+        assert isinstance(model, Continues)
 
         def take_steps() -> None:
             _, state = model.start(Batch({"values": Values(row.unsqueeze(0))}, {}))
@@ -229,27 +233,28 @@ class LabelSubject:
     def passage(self, data: ExampleData, part: str) -> dict[str, Any]:
         return {}
 
-    def beginning(self, task: Task, data: ExampleData, part: str, vocab: Vocab, most: int) -> tuple[Any, bool]:
-        return _beginning(task, task.store(data, part, vocab), most)
+    def beginning(self, task: Task, data: ExampleData, part: str, schema: Schema, most: int) -> tuple[Any, bool]:
+        return _beginning(goal_of(task, schema), task.store(data, part, schema), most)
 
     def amount(self, store: ExampleStore) -> int:
         return len(store)
 
     def baseline(
-        self, task: Task, data: ExampleData, store: ExampleStore, vocab: Vocab, config: DataConfig
+        self, task: Task, data: ExampleData, store: ExampleStore, schema: Schema, config: DataConfig
     ) -> Baseline:
-        return most_frequent_answer(task.store(data, "train", vocab), store)
+        return most_frequent_answer(task.store(data, "train", schema), store)
 
-    def score_options(self, model: Any) -> dict[str, Any]:
+    def score_options(self, model: Model) -> dict[str, Any]:
         return {}
 
     def as_if_trained(self, config: DataConfig) -> DataConfig:
         return config
 
     def measure(
-        self, run: Run, model: Any, data: ExampleData, store: ExampleStore, passage: str, score: Any, timer: Timer
+        self, run: Run, model: Model, data: ExampleData, store: ExampleStore, passage: str, score: Any, timer: Timer
     ) -> dict[str, Any]:
         batch = store.batch(slice(0, 1))
+        assert isinstance(model, FillsIn)
 
         def answer() -> None:
             for _ in range(TIMED_STEPS):
@@ -268,9 +273,9 @@ class PairSubject:
     def passage(self, data: PairData, part: str) -> dict[str, Any]:
         return {}
 
-    def beginning(self, task: Task, data: PairData, part: str, vocab: Vocab, most: int) -> tuple[Any, bool]:
+    def beginning(self, task: Task, data: PairData, part: str, schema: Schema, most: int) -> tuple[Any, bool]:
         """The same pairs for all, whatever their tokenizer."""
-        store = task.store(data, part, vocab)
+        store = task.store(data, part, schema)
         characters = np.cumsum([len(target) for _, target in data.parts[part]])
         num = max(1, int(np.searchsorted(characters, most, side="right")))
         return (store, True) if num >= store.num_pairs else (store.pairs(num), False)
@@ -278,10 +283,10 @@ class PairSubject:
     def amount(self, store: PairStore) -> int:
         return store.num_chars
 
-    def baseline(self, task: Task, data: PairData, store: PairStore, vocab: Vocab, config: DataConfig) -> Baseline:
+    def baseline(self, task: Task, data: PairData, store: PairStore, schema: Schema, config: DataConfig) -> Baseline:
         return most_frequent_target([target for _, target in data.parts["train"]], store)
 
-    def score_options(self, model: Any) -> dict[str, Any]:
+    def score_options(self, model: Model) -> dict[str, Any]:
         return {}
 
     def as_if_trained(self, config: DataConfig) -> DataConfig:
@@ -291,14 +296,14 @@ class PairSubject:
     def measure(
         self,
         run: Run,
-        model: Any,
+        model: Model,
         data: PairData,
         store: PairStore,
         passage: str,
         score: TranslationScore,
         timer: Timer,
     ) -> dict[str, Any]:
-        answer_lines = PairsTask().answer_lines
+        answer_lines = SequenceGoal().answer_lines
         sources = [source for source, _ in store.texts]
         found: dict[str, Any] = {
             "by_position": [(low, score.metric.shown(part.value)) for low, _, part in score.parts_by_length()]
@@ -315,7 +320,7 @@ class PairSubject:
 
             def answer() -> None:
                 nonlocal tokens
-                found = answer_lines(model, lines, run.vocab, run.config.data)
+                found = answer_lines(model, lines, run.schema, run.config.data)
                 tokens = sum(len(answer.hypotheses[0].tokens) for answer in found)
 
             return timer.best_of_two(answer) / max(1, tokens)
@@ -328,26 +333,27 @@ class PairSubject:
 
 
 SUBJECTS: dict[str, Subject] = {
-    "text": TextSubject(),
-    "numbers": NumberSubject(),
-    "label": LabelSubject(),
-    "pairs": PairSubject(),
+    NEXT_TOKEN: TextSubject(),
+    NEXT_VALUES: NumberSubject(),
+    LABEL: LabelSubject(),
+    NUMBER: LabelSubject(),
+    SEQUENCE: PairSubject(),
 }
 
 
-def _beginning(task: Task, store: Any, most: int) -> tuple[Any, bool]:
-    cut = task.beginning(store, most)
+def _beginning(goal: Goal, store: Any, most: int) -> tuple[Any, bool]:
+    cut = goal.beginning(store, most)
     return cut, len(cut) == len(store)
 
 
-def sample_texts(model: Any, tokenizer: Tokenizer, num_tokens: int) -> list[str]:
+def sample_texts(model: Continues, tokenizer: Tokenizer, num_tokens: int) -> list[str]:
     config = DecodingConfig(max_tokens=num_tokens, temperature=SAMPLE_TEMPERATURE, num_results=SAMPLES)
     with evaluating(model):
         found = generate(model, [[tokenizer.boundary]], config)[0]
     return [tokenizer.decode(hypothesis.tokens) for hypothesis in found]
 
 
-def surprise(model: Any, tokenizer: Tokenizer, passage: str) -> list[tuple[str, float]]:
+def surprise(model: Model, tokenizer: Tokenizer, passage: str) -> list[tuple[str, float]]:
     """Each piece of the passage with the bits it took, the passage before it being known; letters of unknown words are
     among them."""
     store = store_of_text(passage, tokenizer)
@@ -359,7 +365,7 @@ def surprise(model: Any, tokenizer: Tokenizer, passage: str) -> list[tuple[str, 
     return list(zip(pieces, (nats / math.log(2)).tolist(), strict=True))
 
 
-def by_position(model: Any, store: TokenStore, per_token: float, most_windows: int) -> list[tuple[int, float]]:
+def by_position(model: Model, store: TokenStore, per_token: float, most_windows: int) -> list[tuple[int, float]]:
     """(characters read before, bits per character): the mean over positions up to twice as far."""
     letters = float(store.spelling.values.sum()) / store.num_tokens  # of unknown words, wherever they stand
     nats = nats_by_position(model, store, context=LONGEST_CONTEXT, most_windows=most_windows) + letters

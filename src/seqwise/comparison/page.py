@@ -28,7 +28,6 @@ from ..pages.text import visible
 from ..wording import plural
 from .results import Comparison, Entry
 from .table import (
-    STEP_OF,
     columns_of,
     commands_of,
     interval,
@@ -40,7 +39,6 @@ from .table import (
 )
 from .views import forecasts, passage, samples
 
-UNIT_OF = {"text": "characters", "numbers": "steps", "label": "sequences", "pairs": "words"}
 LIMIT_WORDS = {
     "parameters": "at most {:,.0f} parameters",
     "latency_ms": "at most {:g} ms at a time",
@@ -99,7 +97,7 @@ def _title(comparison: Comparison) -> str:
 
 def _head(comparison: Comparison) -> str:
     """What stands below the title."""
-    data, unit = comparison.data, UNIT_OF.get(comparison.task, "steps")
+    data, unit = comparison.data, comparison.words.unit
     parts = ", ".join(f"{part} {amount:,}" for part, amount in data.get("parts", {}).items())
     limits = [
         LIMIT_WORDS[name].format(value) if name in LIMIT_WORDS else f"{name} {value:g}"
@@ -234,7 +232,7 @@ def _neighbours(comparison: Comparison) -> Section:
 
 
 def _curves(comparison: Comparison, looks: dict[str, Look]) -> Section:
-    metric, step = comparison.metric, STEP_OF.get(comparison.task, "step")
+    metric, step = comparison.metric, comparison.words.step
     entries = [entry for entry in comparison.entries if entry.curve]
     values = [[point.value for point in entry.curve if math.isfinite(point.value)] for entry in entries]
     limits = limits_of_curves(values)
@@ -261,7 +259,7 @@ def _curves(comparison: Comparison, looks: dict[str, Look]) -> Section:
 
 
 def _price(comparison: Comparison, looks: dict[str, Look]) -> Section:
-    metric, step = comparison.metric, STEP_OF.get(comparison.task, "step")
+    metric, step = comparison.metric, comparison.words.step
     entries = [entry for entry in comparison.entries if not missing_score(entry)]
     up = Axis(f"{metric.name}, {comparison.scored}", _to_digits(metric.digits))
 
@@ -302,29 +300,18 @@ def _price(comparison: Comparison, looks: dict[str, Look]) -> Section:
 
 
 def _positions(comparison: Comparison, looks: dict[str, Look]) -> Section:
-    metric, unit = comparison.metric, UNIT_OF.get(comparison.task, "steps")
+    metric, unit = comparison.metric, comparison.words.unit
     entries = [entry for entry in comparison.entries if entry.by_position]
     series = [
         Series(visible(entry.name), [(place + 1, value) for place, value in entry.by_position], looks[entry.name])
         for entry in entries
     ]
     limits = limits_of_curves([[value for _, value in entry.by_position if math.isfinite(value)] for entry in entries])
-    is_pairs = comparison.task == "pairs"
-    where = "place in the window" if not is_pairs else "length of the source from"
-    across = Axis(f"{where}, in {unit}", lambda value: f"{value:,.0f}", count, is_log=True)
+    words = comparison.words
+    across = Axis(f"{words.position}, in {unit}", lambda value: f"{value:,.0f}", count, is_log=True)
     up = Axis(f"{metric.name}, {comparison.scored}", _to_digits(metric.digits), limits=limits)
-    about = f"{metric.name} of each model against the place in a window that is read from its start."
-    title = "Do they use a long context?"
-    lead = (
-        "Each model reads windows of the text from nothing. A line that keeps falling uses what stood long before; "
-        "where it turns flat, more to look back on no longer helps."
-    )
-    if is_pairs:
-        about, title = f"{metric.name} of each model against the length of the source.", "Do long sources hurt?"
-        lead = (
-            "The score of sources of each length. Without attention all of a source must pass through one state of "
-            "fixed size: watch how that line leaves the others as sources get longer."
-        )
+    about = f"{metric.name} of each model against the {words.position}."
+    title, lead = words.position_title, words.position_lead
     svg = line_chart(series, identity="positions-chart", title="Score by position", about=about, x=across, y=up)
     names = legend((line.name, line.look) for line in series)
     body = f'<figure class="chart-box">{svg}{names}</figure>' if entries else ""

@@ -17,6 +17,7 @@ from typing import Any
 from ..errors import ConfigError, did_you_mean
 from ..models import MODELS, Family
 from ..pages.quantities import duration
+from ..tasks import task_named
 from .results import Stage
 
 RESERVE = 0.12  # of the budget, for scoring and measuring at the end
@@ -55,9 +56,9 @@ CHOSEN_BY_VALIDATION = {"ngram": ("model.order=0",), "hmm": ("model.num_states=0
 
 def entrants(task: str) -> dict[str, Entrant]:
     """All that do a task, by name, in the order of the lineage. Of seq2seq each kind of attention takes part."""
-    found = []
+    found, kinds = [], task_named(task).kinds
     for name, row in MODELS.items():
-        if task not in row.tasks:
+        if not set(kinds) <= row.learns.keys():
             continue
         if name == "seq2seq":
             found += [Entrant(f"{name}-{kind}", name, (f"model.attention={kind}",)) for kind in ATTENTIONS]

@@ -14,6 +14,7 @@ from typing import Any, Literal
 from ..config import parse_json
 from ..errors import DataError
 from ..evaluation.segments import Metric as Metric
+from .words import KIND_OF_TASK, Words, words_for
 
 FORMAT = 1
 Stage = Literal["ladder", "final"]
@@ -162,6 +163,12 @@ class Comparison:
     is_complete: bool = False
     format: int = FORMAT
     seqwise: str = ""
+    kind: str = ""
+    """Of the main target."""
+
+    @property
+    def words(self) -> Words:
+        return words_for(self.kind or KIND_OF_TASK.get(self.task, ""))
 
     @property
     def entries(self) -> list[Entry]:

@@ -13,7 +13,6 @@ from ..pages.text import visible
 from ..wording import counted, plural
 from .results import Comparison, Entry, Figure, Gap, Metric
 
-STEP_OF = {"text": "token", "numbers": "step", "label": "sequence", "pairs": "token"}
 STATUS_WORDS = {
     "waiting": "not started yet",
     "running": "still running",
@@ -64,7 +63,7 @@ def missing_score(entry: Entry) -> str:
 
 def columns_of(comparison: Comparison) -> dict[str, Callable[[Entry], str]]:
     """Titles, and what stands below them for an entry with a score; columns that none of them can fill are left out."""
-    step, digits = STEP_OF.get(comparison.task, "step"), comparison.metric.digits
+    step, digits = comparison.words.step, comparison.metric.digits
 
     def value(entry: Entry) -> str:
         figure = entry.test
@@ -125,8 +124,7 @@ def parts_of_time(comparison: Comparison) -> list[tuple[str, float]]:
 def commands_of(comparison: Comparison) -> list[str]:
     """What to do next with the best run of each entry; in the folder of the comparison."""
     runs = [shlex.quote(entry.runs[0]) for entry in comparison.entries if entry.runs and not missing_score(entry)]
-    verb = 'seqwise generate {} --prompt "…"' if comparison.task == "text" else "seqwise predict {}"
-    return [*map(verb.format, runs), f"seqwise evaluate {' '.join(runs)}"] if runs else []
+    return [*map(comparison.words.use.format, runs), f"seqwise evaluate {' '.join(runs)}"] if runs else []
 
 
 def write_markdown(comparison: Comparison) -> str:

@@ -29,9 +29,7 @@ def samples(comparison: Comparison, looks: dict[str, Look]) -> Section:
             f'<article class="card"><h3>{sign(looks[entry.name])}{shown(entry.name)}</h3>'
             f'<p class="aside">{copied}</p>{texts}</article>'
         )
-    lead = "What each model writes on its own; the marked stretch stands word for word in the training part."
-    if comparison.task == "pairs":
-        lead = "What each model makes of the same sources; in brackets the right answer, where it is another one."
+    lead = comparison.words.samples_lead
     held_out = comparison.held_out_match
     if held_out:
         lead += (

@@ -5,6 +5,7 @@ Shapes: B batch, T steps, C columns.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -14,6 +15,12 @@ import torch
 from torch import Tensor
 
 Change = Callable[[Tensor], Tensor]
+KEPT_SHARE = 0.75  # of a context that is full; the rest makes room for what comes
+
+
+def kept_of(context: int) -> int:
+    """How many steps of a full context are kept."""
+    return max(1, math.floor(KEPT_SHARE * context))
 
 
 @dataclass(frozen=True)
@@ -43,6 +50,14 @@ class Tokens:
 
     def map(self, change: Change) -> Tokens:
         return Tokens(change(self.ids), _map(change, self.is_token))
+
+    def crop(self, context: int | None) -> Tokens:
+        """Rows that leave no room in the context keep their end."""
+        if context is None or self.shape[1] < context:
+            return self
+        rows = [row[:n] for row, n in zip(self.ids.tolist(), self.lengths.tolist(), strict=True)]
+        kept = [row if len(row) < context else row[-kept_of(context) :] for row in rows]
+        return pad_rows(kept, device=self.ids.device)
 
 
 @dataclass(frozen=True)
@@ -80,12 +95,28 @@ class Values:
     def map(self, change: Change) -> Values:
         return Values(change(self.values), _map(change, self.is_observed), _map(change, self.is_step))
 
+    def crop(self, context: int | None) -> Values:
+        """Rows that leave no room in the context keep their end."""
+        if context is None or self.shape[1] < context:
+            return self
+        lengths = self.lengths
+        kept = torch.where(lengths < context, lengths, kept_of(context))  # (B,)
+        steps = torch.arange(int(kept.max()), device=lengths.device)
+        places = (lengths - kept).unsqueeze(1) + steps  # (B, T'); behind the end of a row anything
+        is_step = steps < kept.unsqueeze(1)
+        places = places.clamp(max=self.shape[1] - 1)
+        rows = torch.arange(len(lengths), device=lengths.device).unsqueeze(1)
+        cropped = self.map(lambda tensor: tensor[rows, places])
+        return Values(cropped.values, cropped.is_observed, None if bool(is_step.all()) else is_step)
+
 
 @dataclass(frozen=True)
 class Labels:
     """One answer for each row: which of the labels it is."""
 
     ids: Tensor  # (B,) int64
+    is_step = None
+    """Every row has one."""
 
     @property
     def shape(self) -> tuple[int, int]:

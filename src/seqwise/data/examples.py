@@ -8,8 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from ..text.symbols import SymbolTokenizer
 from ..wording import counted
 from .batch import Batch, Labels, Tokens, Values
+from .schema import Schema, TokenSpec, ValueSpec, answer_schema
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,12 @@ class ExampleData:
     """The names of the labels; none where the answer is a number."""
     vocab_size: int = 0
     """Tokens that inputs are made of; 0 where they are numbers."""
+
+    @property
+    def schema(self) -> Schema:
+        if self.vocab_size:
+            return answer_schema(TokenSpec(SymbolTokenizer(self.vocab_size)), self.labels)
+        return answer_schema(ValueSpec.unscaled([f"column {n}" for n in range(self.num_columns)]), self.labels)
 
     @property
     def num_columns(self) -> int:

@@ -22,6 +22,7 @@ from ..wording import counted
 from .batch import Batch, next_value_batch
 from .dates import Dates
 from .number_table import NumberTable, read_number_table
+from .schema import ValueSpec
 from .seasons import find_seasons, main_season
 from .source import PARTS, split_edges
 
@@ -82,37 +83,11 @@ def seasons_by_column(season: int | list[int] | None, columns: Sequence[str]) ->
     return season
 
 
-@dataclass(frozen=True)
-class Scaling:
-    """Columns as models see them: mean zero, variance one in the training part."""
-
-    columns: list[str]
-    mean: np.ndarray  # (C,)
-    scale: np.ndarray  # (C,)
-
-    @staticmethod
-    def of(data: NumberData) -> Scaling:
-        train = data.values[data.parts["train"]]
-        mean, scale = np.nanmean(train, axis=0), np.nanstd(train, axis=0)
-        return Scaling(data.columns, mean, np.where(scale > 0, scale, 1.0))
-
-    def apply(self, values: np.ndarray) -> np.ndarray:
-        return (values - self.mean) / self.scale
-
-    def undo(self, values: np.ndarray) -> np.ndarray:
-        return values * self.scale + self.mean
-
-    def to_dict(self) -> dict[str, list[str] | list[float]]:
-        return {"columns": self.columns, "mean": self.mean.tolist(), "scale": self.scale.tolist()}
-
-    @staticmethod
-    def from_dict(saved: dict[str, list[float]]) -> Scaling:
-        columns = [str(name) for name in saved["columns"]]
-        mean, scale = (np.array(saved[name], dtype=np.float64) for name in ("mean", "scale"))
-        is_sound = mean.shape == scale.shape == (len(columns),) and np.isfinite(mean).all()
-        if not is_sound or not (np.isfinite(scale).all() and (scale > 0).all()):
-            raise ValueError("columns, mean and scale do not fit each other")
-        return Scaling(columns, mean, scale)
+def scaling_of(data: NumberData) -> ValueSpec:
+    """The columns with their mean and spread in the training part."""
+    train = data.values[data.parts["train"]]
+    mean, scale = np.nanmean(train, axis=0), np.nanstd(train, axis=0)
+    return ValueSpec(data.columns, mean, np.where(scale > 0, scale, 1.0))
 
 
 @dataclass(frozen=True)
@@ -140,9 +115,9 @@ class NumberStore:
         return next_value_batch(values, torch.from_numpy(self.is_observed[places]))
 
 
-def build_number_store(data: NumberData, part: str, scaling: Scaling) -> NumberStore:
+def build_number_store(data: NumberData, part: str, scaling: ValueSpec) -> NumberStore:
     rows = data.parts[part]
-    scaled = scaling.apply(data.values[: rows.stop])
+    scaled = scaling.encode(data.values[: rows.stop])
     for row, column in np.argwhere(np.abs(scaled) > FARTHEST):  # not of what is missing
         raise DataError(
             f"{data.name}: row {row + 1}, column {data.columns[column]}: {data.values[row, column]:g} lies "

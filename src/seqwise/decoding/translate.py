@@ -18,7 +18,7 @@ from torch import Tensor
 
 from ..data.batch import Batch
 from ..data.pair_store import PairStore, Rows, cuts_by_length, source_ids
-from ..data.vocab import Vocab
+from ..data.schema import Schema, pair_tokenizers
 from ..errors import ConfigError
 from ..models.contract import device_of, evaluating
 from . import generate
@@ -64,7 +64,7 @@ class Answer:
 
 def translate(
     model: Any,
-    vocab: Vocab,
+    schema: Schema,
     lines: Iterable[str],
     config: DecodingConfig,
     *,
@@ -83,22 +83,20 @@ def translate(
     lines = iter(lines)
     while chunk := list(islice(lines, LINES)):
         with evaluating(model):
-            answers = _translate_chunk(model, vocab, chunk, config, length_ratio, with_alignments, on_answers)
+            answers = _translate_chunk(model, schema, chunk, config, length_ratio, with_alignments, on_answers)
         yield from answers
 
 
 def _translate_chunk(
     model: Any,
-    vocab: Vocab,
+    schema: Schema,
     chunk: list[str],
     config: DecodingConfig,
     length_ratio: float,
     with_alignments: bool,
     on_answers: Callable[[int], None],
 ) -> list[Answer]:
-    source, target = vocab.source_tokenizer, vocab.tokenizer
-    assert source is not None
-    assert target is not None
+    source, target = pair_tokenizers(schema)
     texts = [line.rstrip("\n").strip() for line in chunk]
     answers = [Answer(text, [""], [Hypothesis([], 0.0, True)], [0.0]) for text in texts]
     encoded = [source_ids(text, source) for text in texts]
@@ -126,7 +124,7 @@ def _translate_chunk(
             scores = [h.score(config.length_penalty, config.length_form) for h in hypotheses]
             answers[place] = Answer(texts[place], written, hypotheses, scores, is_cut[place])
         if with_alignments:
-            for place, alignment in zip(chosen.tolist(), _align(model, vocab, rows, chosen, found), strict=True):
+            for place, alignment in zip(chosen.tolist(), _align(model, schema, rows, chosen, found), strict=True):
                 answers[place] = replace(answers[place], alignment=alignment)
     return answers
 
@@ -147,11 +145,11 @@ def most_tokens(source_tokens: int, length_ratio: float, model: Any) -> int:
 
 
 @torch.inference_mode()
-def _align(model: Any, vocab: Vocab, rows: Rows, chosen: np.ndarray, found: list[list[Hypothesis]]) -> list[Alignment]:
+def _align(
+    model: Any, schema: Schema, rows: Rows, chosen: np.ndarray, found: list[list[Hypothesis]]
+) -> list[Alignment]:
     """Of the best hypothesis of each source."""
-    source, target = vocab.source_tokenizer, vocab.tokenizer
-    assert source is not None
-    assert target is not None
+    source, target = pair_tokenizers(schema)
     best = [hypotheses[0].tokens for hypotheses in found]
     ends = [tokens if tokens[-1:] == [target.boundary] else [*tokens, target.boundary] for tokens in best]
     targets = Rows.of(np.array([target.boundary, *tokens]) for tokens in ends)

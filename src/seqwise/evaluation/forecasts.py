@@ -22,11 +22,12 @@ import torch
 from torch import Tensor
 
 from .. import __version__
-from ..data.batch import Batch, Values
-from ..data.numbers import NumberStore, Scaling
+from ..data.batch import Batch, Values, kept_of
+from ..data.numbers import NumberStore
+from ..data.schema import ValueSpec
 from ..data.seasons import main_season
 from ..errors import ConfigError
-from ..models.contract import State, device_of, evaluating, kept_of, select_rows
+from ..models.contract import State, device_of, evaluating, select_rows
 from ..wording import counted
 from .likelihood import CHUNK
 from .segments import Metric, Segments, interval_in_words
@@ -188,7 +189,7 @@ def default_horizon(season: int) -> int:
 def evaluate_forecasts(
     model: Any,
     store: NumberStore,
-    scaling: Scaling,
+    scaling: ValueSpec,
     *,
     seasons: Sequence[int],
     horizon: int | None = None,
@@ -204,7 +205,7 @@ def evaluate_forecasts(
     mean, low, high = forecasts(model, store, origins, horizon, seed=seed)
     truth = _own_units(store, scaling, origins[:, None] + 1 + np.arange(horizon))  # (O, h, C)
     naive, seasonal = _naive(store, scaling, origins, horizon, seasons)
-    mean, low, high = (scaling.undo(values) for values in (mean, low, high))
+    mean, low, high = (scaling.decode(values) for values in (mean, low, high))
     errors = {"model": np.abs(mean - truth), "naive": np.abs(naive - truth)}
     if max(seasons) > 1:
         errors["seasonal"] = np.abs(seasonal - truth)
@@ -308,14 +309,14 @@ def _origins(store: NumberStore, horizon: int) -> np.ndarray:
     return np.unique(np.linspace(first, last, num).round().astype(np.int64))
 
 
-def _own_units(store: NumberStore, scaling: Scaling, places: np.ndarray) -> np.ndarray:
-    values = scaling.undo(store.values[places])
+def _own_units(store: NumberStore, scaling: ValueSpec, places: np.ndarray) -> np.ndarray:
+    values = scaling.decode(store.values[places])
     values[~store.is_observed[places]] = np.nan
     return values
 
 
 def _naive(
-    store: NumberStore, scaling: Scaling, origins: np.ndarray, horizon: int, seasons: Sequence[int]
+    store: NumberStore, scaling: ValueSpec, origins: np.ndarray, horizon: int, seasons: Sequence[int]
 ) -> tuple[np.ndarray, np.ndarray]:
     """What the last number, and the number a season of its column before, would have forecast: (O, h, C) each."""
     filled = _own_units(store, scaling, np.arange(len(store) + 1))

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..data.pair_store import source_ids
-from ..data.vocab import Vocab
+from ..data.schema import Schema, pair_tokenizers
 from ..decoding import DecodingConfig
 from ..decoding.exhaustive import is_tiny
 from ..decoding.translate import Answer, most_tokens, translate
@@ -77,7 +77,7 @@ class SearchReport:
 
 def report_on_search(
     model: Any,
-    vocab: Vocab,
+    schema: Schema,
     pairs: Sequence[tuple[str, str]],
     config: DecodingConfig,
     *,
@@ -87,17 +87,16 @@ def report_on_search(
 ) -> SearchReport:
     """Answer the same sources with beams of several widths, and with all texts where the case is tiny enough."""
     sources, references = [source for source, _ in pairs], [target for _, target in pairs]
-    assert vocab.tokenizer is not None
-    assert vocab.source_tokenizer is not None
-    encoded = [source_ids(source, vocab.source_tokenizer) for source in sources]
-    wanted = np.array([len(vocab.tokenizer.encode(text)) + 1 for text in references])
+    reader, writer = pair_tokenizers(schema)
+    encoded = [source_ids(source, reader) for source in sources]
+    wanted = np.array([len(writer.encode(text)) + 1 for text in references])
     by_width: dict[int, list[Answer]] = {}
     seconds: dict[int, float] = {}
 
     def answers(search: DecodingConfig) -> list[Answer]:
-        return list(translate(model, vocab, sources, search, length_ratio=length_ratio))
+        return list(translate(model, schema, sources, search, length_ratio=length_ratio))
 
-    for width in (width for width in widths if width <= vocab.tokenizer.vocab_size):
+    for width in (width for width in widths if width <= writer.vocab_size):
         began = time.perf_counter()
         by_width[width] = answers(replace(config, method="beam", beam_width=width, num_results=1))
         seconds[width] = time.perf_counter() - began
@@ -105,7 +104,7 @@ def report_on_search(
     scores = {width: np.array([answer.scores[0] for answer in found]) for width, found in by_width.items()}
     best = np.max(list(scores.values()), axis=0)
     longest = max(most_tokens(len(ids), length_ratio, model) for ids in encoded)
-    has_exhaustive = is_tiny(vocab.tokenizer.vocab_size, min(longest, config.max_tokens))
+    has_exhaustive = is_tiny(writer.vocab_size, min(longest, config.max_tokens))
     if has_exhaustive:
         every = answers(replace(config, method="exhaustive", num_results=1))
         best = np.maximum(best, [answer.scores[0] for answer in every])

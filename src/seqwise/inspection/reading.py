@@ -18,7 +18,7 @@ from torch import Tensor
 
 from ..data.batch import Batch, Tokens
 from ..data.pair_store import PairStore, Rows, source_ids
-from ..data.vocab import Vocab
+from ..data.schema import Schema, pair_tokenizers
 from ..errors import DataError
 from ..models.contract import device_of, evaluating
 from ..text import Tokenizer
@@ -94,11 +94,9 @@ def read_text(model: Any, tokenizer: Tokenizer, text: str, *, most_tokens: int) 
     return _read(model, tokenizer, batch, pieces, row[0, :-1].tolist(), notes)
 
 
-def read_pair(model: Any, vocab: Vocab, source: str, target: str, *, most_tokens: int) -> Reading:
+def read_pair(model: Any, schema: Schema, source: str, target: str, *, most_tokens: int) -> Reading:
     """A source with a target: one that was given, or the model's own."""
-    reader, writer = vocab.source_tokenizer, vocab.tokenizer
-    assert reader is not None
-    assert writer is not None
+    reader, writer = pair_tokenizers(schema)
     room = most_tokens if model.context is None else min(most_tokens, model.context)
     given, wanted = source_ids(source.strip(), reader), writer.encode(target)
     notes = [*unseen_in(reader, source), *unseen_in(writer, target)]

@@ -14,7 +14,8 @@ import torch
 
 from ..data.batch import Batch, Values
 from ..data.examples import ExampleStore
-from ..data.numbers import NumberStore, Scaling
+from ..data.numbers import NumberStore
+from ..data.schema import ValueSpec
 from ..errors import DataError
 from ..models.contract import State, device_of, evaluating
 from ..wording import counted
@@ -25,7 +26,7 @@ Z95 = 1.96
 MOST_COLUMNS = 3  # of a row, that stand in the text
 
 
-def read_series(model: Any, store: NumberStore, scaling: Scaling, *, row: int, most_steps: int) -> Reading:
+def read_series(model: Any, store: NumberStore, scaling: ValueSpec, *, row: int, most_steps: int) -> Reading:
     """From `row` of the part on; what has a state has read all rows before, as it has where it is scored."""
     first = store.first - 1 + row  # what is read first; what is predicted first stands behind it
     room = most_steps if model.context is None else min(most_steps, model.context)
@@ -41,8 +42,8 @@ def read_series(model: Any, store: NumberStore, scaling: Scaling, *, row: int, m
             log_probs, _ = model.score(batch, state)
         means, scales = _expected_rows(model, batch.inputs["values"], state)  # (T, C) each
     there = store.is_observed[first + 1 : first + steps + 1]
-    read = np.where(there, scaling.undo(store.values[first + 1 : first + steps + 1]), np.nan)
-    bounds = [scaling.undo(means + side * Z95 * scales) for side in (0, -1, 1)]
+    read = np.where(there, scaling.decode(store.values[first + 1 : first + steps + 1]), np.nan)
+    bounds = [scaling.decode(means + side * Z95 * scales) for side in (0, -1, 1)]
     columns = [
         Column(name, read[:, c].tolist(), *(bound[:, c].tolist() for bound in bounds))
         for c, name in enumerate(scaling.columns)

@@ -43,8 +43,8 @@ import torch
 
 from ..data.batch import next_token_batch
 from ..data.files import read_text
+from ..data.schema import Schema, TokenSpec, text_schema
 from ..errors import ConfigError, DataError
-from ..models.contract import Interface
 from ..models.ngram import Level, Ngram, NgramConfig
 from ..text import UNKNOWN_WORD, Tokenizer
 from ..text.characters import NUM_DIGITS, CharTokenizer
@@ -183,9 +183,9 @@ def read_arpa(path: str | Path) -> tuple[Ngram, WordTokenizer | CharTokenizer]:
     tokenizer, token_of = _tokenizer(list(number_of), lines)
     for section in sections:
         section.keep_possible(token_of, tokenizer)
-    interface = Interface(vocab_size=tokenizer.vocab_size, boundary=tokenizer.boundary)
+    schema = text_schema(tokenizer)
     config = NgramConfig(order=len(sections), across_lines=False)
-    return _build(config, interface, sections, lines), tokenizer
+    return _build(config, schema, sections, lines), tokenizer
 
 
 class _Lines:
@@ -316,14 +316,15 @@ def _tokenizer(names: list[str], lines: _Lines) -> tuple[WordTokenizer | CharTok
     return tokenizer, np.array([token_of[name] for name in names])
 
 
-def _build(config: NgramConfig, interface: Interface, sections: list[_Section], lines: _Lines) -> Ngram:
+def _build(config: NgramConfig, schema: Schema, sections: list[_Section], lines: _Lines) -> Ngram:
     """The trie, level by level. A gram that longer ones begin with may be missing: it gets what backing off gives."""
-    V, single = interface.vocab_size, sections[0]
+    spec, single = schema.input("tokens", TokenSpec), sections[0]
+    V = spec.size
     log_prob, log_backoff = np.full(V, MISSING_UNKNOWN * math.log(10)), np.zeros(V)
     is_begin = single.rows[:, 0] == V
     log_prob[single.rows[~is_begin, 0]] = single.log_prob[~is_begin]
     log_backoff[single.rows[~is_begin, 0]] = single.log_backoff[~is_begin]
-    log_backoff[interface.boundary] = single.log_backoff[is_begin].sum()  # </s> is no context
+    log_backoff[spec.boundary] = single.log_backoff[is_begin].sum()  # </s> is no context
     levels = [Level(np.arange(V), np.zeros(V + 1, dtype=np.int64), log_prob, log_backoff)]
     parents: list[np.ndarray] = [np.zeros(V, dtype=np.int64)]
     longer = sections[1:]
@@ -346,10 +347,10 @@ def _build(config: NgramConfig, interface: Interface, sections: list[_Section], 
         if len(missing):
             rows = torch.from_numpy(_rows_at(missing, levels, parents))
             none = Level(keys[:0], np.zeros(1, dtype=np.int64), log_prob[:0], log_prob[:0])  # no gram of k tokens yet
-            shorter = Ngram.from_levels(config, interface, [*levels[:-1], none])
+            shorter = Ngram.from_levels(config, schema, [*levels[:-1], none])
             log_prob[missing] = shorter.score(next_token_batch(rows))[0][:, -1].numpy()
         longer, places = longer[1:], places[1:]
-    return Ngram.from_levels(config, interface, levels)
+    return Ngram.from_levels(config, schema, levels)
 
 
 def _rows_at(places: np.ndarray, levels: list[Level], parents: list[np.ndarray]) -> np.ndarray:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..data.vocab import Vocab
+from ..data.schema import text_schema
 from ..errors import ConfigError, did_you_mean
 from ..run import Run, RunConfig, check_free
 from ..settings import DataConfig, TokenizerConfig, TrainingConfig
@@ -46,7 +46,7 @@ def _read_arpa(path: Path, out: Path) -> Run:
     model, tokenizer = read_arpa(path)
     data = DataConfig(description=f"imported from {path.name}, an ARPA file of order {model.config.order}")
     kind = TokenizerConfig(kind=tokenizer.kind)  # type: ignore[arg-type]
-    run = Run.create(out, RunConfig("ngram", data, kind, model.config, TrainingConfig()), Vocab(tokenizer))
+    run = Run.create(out, RunConfig("ngram", data, kind, model.config, TrainingConfig()), text_schema(tokenizer))
     run.save_model(model)
     return run
 

@@ -18,10 +18,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from ..data.batch import Tokens
+from .stream import Stream
+
 
 class AdaptiveSoftmaxHead(nn.Module):
     """Stands in the place of NextTokenHead."""
 
+    continues = True
     can_compile = False  # how many words of a cluster are asked for changes with each batch
 
     def __init__(self, model_dim: int, vocab_size: int, *, cutoffs: list[int], narrowing: float = 4.0):
@@ -39,7 +43,7 @@ class AdaptiveSoftmaxHead(nn.Module):
             nn.init.zeros_(output.weight)
             self.clusters.append(nn.Sequential(narrow, output))
 
-    def log_probs(self, hidden: Tensor) -> Tensor:
+    def expect(self, hidden: Tensor) -> Tensor:
         """(..., D) -> (..., V), nats."""
         head = functional.log_softmax(self.head(hidden), dim=-1)
         short = self.edges[1]
@@ -48,9 +52,13 @@ class AdaptiveSoftmaxHead(nn.Module):
             parts.append(head[..., short + number, None] + functional.log_softmax(cluster(hidden), dim=-1))  # (2)
         return torch.cat(parts, dim=-1)
 
-    def score(self, hidden: Tensor, targets: Tensor) -> Tensor:
+    def read(self, tokens: Tensor) -> Tokens:
+        """(B,) -> one step."""
+        return Tokens(tokens.unsqueeze(1))
+
+    def score(self, stream: Stream, targets: Tokens) -> Tensor:
         """log p of each target, each cluster asked only for its own: (B, T, D), (B, T) -> (B, T), nats."""
-        hidden, wanted = hidden.flatten(0, 1), targets.flatten()  # (N, D), (N,)
+        hidden, wanted = stream.hidden.flatten(0, 1), targets.ids.flatten()  # (N, D), (N,)
         short, in_head = self.edges[1], wanted.clone()
         answers = []
         for number, cluster in enumerate(self.clusters):
@@ -63,4 +71,4 @@ class AdaptiveSoftmaxHead(nn.Module):
         found = -functional.cross_entropy(self.head(hidden), in_head, reduction="none")
         for chosen, within in answers:
             found = found.index_add(0, chosen, within)  # (2)
-        return found.view_as(targets)
+        return found.view_as(targets.ids)

@@ -1,5 +1,10 @@
 """Heads: what is read off the hidden states of a body.
 
+    score(stream, wanted)   how probable is each target? nats, (B, T), or (B, 1) where a row has one
+    predict(stream)         the answer to each row                          heads that answer
+    expect(hidden)          what comes next: log-probabilities, or a distribution    heads that continue
+    read(what, …)           what was just said, as the next step that a body reads   heads that continue
+
 Shapes: B batch, T steps, D model width, V vocabulary, C columns, N labels.
 """
 
@@ -12,13 +17,17 @@ from torch import Tensor, nn
 from torch.distributions import Independent, Normal
 from torch.nn import functional
 
+from ..data.batch import Labels, Tokens, Values
 from .fused_likelihood import fused_loss
+from .stream import Prediction, Stream
 
 LOG_TWO_PI = math.log(2 * math.pi)
 
 
 class NextTokenHead(nn.Module):
     """log p(token | hidden) = log softmax(W hidden). Tied: W is the embedding table (Press & Wolf 2017)."""
+
+    continues = True
 
     def __init__(self, model_dim: int, vocab_size: int, *, tied_to: nn.Embedding | None = None):
         super().__init__()
@@ -28,40 +37,48 @@ class NextTokenHead(nn.Module):
         else:
             self.output.weight = tied_to.weight
 
-    def log_probs(self, hidden: Tensor) -> Tensor:
+    def expect(self, hidden: Tensor) -> Tensor:
         """(..., D) -> (..., V), nats."""
         return functional.log_softmax(self.output(hidden), dim=-1)
+
+    def read(self, tokens: Tensor) -> Tokens:
+        """(B,) -> one step."""
+        return Tokens(tokens.unsqueeze(1))
 
     def loss(self, hidden: Tensor, targets: Tensor, smoothing: float = 0.0) -> Tensor:
         """-log p of the targets together, part of it asking for every token alike: (N, D), (N,) -> (), nats."""
         return fused_loss(hidden, self.output.weight, targets, smoothing)
 
-    def score(self, hidden: Tensor, targets: Tensor) -> Tensor:
+    def score(self, stream: Stream, wanted: Tokens) -> Tensor:
         """log p of each target: (B, T, D), (B, T) -> (B, T), nats."""
-        logits = self.output(hidden)
-        return -functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="none").view_as(targets)
+        logits, ids = self.output(stream.hidden), wanted.ids
+        return -functional.cross_entropy(logits.flatten(0, 1), ids.flatten(), reduction="none").view_as(ids)
 
 
 class GaussianHead(nn.Module):
     """p(values | hidden): each column normal, with a mean and a scale of its own."""
 
+    continues = True
+
     def __init__(self, model_dim: int, num_columns: int):
         super().__init__()
-        self.output = nn.Linear(model_dim, 2 * num_columns)
-        nn.init.zeros_(self.output.weight)  # values have mean zero and variance one: so say it at the start
-        nn.init.zeros_(self.output.bias)
+        self.output = zero_linear(model_dim, 2 * num_columns)  # values have mean zero and variance one: so say it
 
-    def distribution(self, hidden: Tensor) -> Independent:
+    def expect(self, hidden: Tensor) -> Independent:
         """Of the C values together: (..., D) -> batch shape (...), event shape (C,)."""
         mean, log_scale = self._mean_and_log_scale(hidden)
         return Independent(Normal(mean, log_scale.exp()), 1)
 
-    def score(self, hidden: Tensor, values: Tensor, is_observed: Tensor | None) -> Tensor:
+    def read(self, values: Tensor, is_observed: Tensor | None = None) -> Values:
+        """(B, C) -> one step."""
+        return Values(values.unsqueeze(1), None if is_observed is None else is_observed.unsqueeze(1))
+
+    def score(self, stream: Stream, wanted: Values) -> Tensor:
         """log density of the values that are there: (B, T, D), (B, T, C) -> (B, T), nats."""
-        mean, log_scale = self._mean_and_log_scale(hidden)
-        log_density = -0.5 * ((values - mean) / log_scale.exp()) ** 2 - log_scale - 0.5 * LOG_TWO_PI
-        if is_observed is not None:
-            log_density = log_density.masked_fill(~is_observed, 0.0)
+        mean, log_scale = self._mean_and_log_scale(stream.hidden)
+        log_density = -0.5 * ((wanted.values - mean) / log_scale.exp()) ** 2 - log_scale - 0.5 * LOG_TWO_PI
+        if wanted.is_observed is not None:
+            log_density = log_density.masked_fill(~wanted.is_observed, 0.0)
         return log_density.sum(dim=-1)
 
     def _mean_and_log_scale(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
@@ -99,17 +116,53 @@ class Pooling(nn.Module):
 
 
 class LabelHead(nn.Module):
-    """One answer for a whole sequence: log p(label | sequence), or a number with an error of unit variance."""
+    """log p(label | sequence) = log softmax(W pooled + b)."""
+
+    continues = False
 
     def __init__(self, model_dim: int, num_labels: int, *, pooling: str, both_ends: bool = False):
         super().__init__()
-        self.num_labels = num_labels
         self.pooling = Pooling(pooling, model_dim, both_ends=both_ends)
-        self.output = nn.Linear(self.pooling.output_dim, max(1, num_labels))
-        nn.init.zeros_(self.output.weight)
-        nn.init.zeros_(self.output.bias)
+        self.output = zero_linear(self.pooling.output_dim, num_labels)
 
-    def forward(self, hidden: Tensor, lengths: Tensor) -> Tensor:
-        """(B, T, D) -> log p of each label (B, N), or the number (B, 1)."""
-        answer = self.output(self.pooling(hidden, lengths))
-        return answer.log_softmax(dim=-1) if self.num_labels else answer
+    def log_probs(self, stream: Stream) -> Tensor:
+        """(B, T, D) -> (B, N), nats."""
+        return self.output(self.pooling(stream.hidden, stream.lengths)).log_softmax(dim=-1)
+
+    def score(self, stream: Stream, wanted: Labels) -> Tensor:
+        """log p of each row's label, (B, 1)."""
+        return self.log_probs(stream).gather(1, wanted.ids.unsqueeze(1))
+
+    def predict(self, stream: Stream) -> Prediction:
+        log_probs = self.log_probs(stream)
+        return Prediction(log_probs.argmax(dim=1), log_probs)
+
+
+class NumberHead(nn.Module):
+    """A number for a whole sequence, W pooled + b, with an error of unit variance."""
+
+    continues = False
+
+    def __init__(self, model_dim: int, *, pooling: str, both_ends: bool = False):
+        super().__init__()
+        self.pooling = Pooling(pooling, model_dim, both_ends=both_ends)
+        self.output = zero_linear(self.pooling.output_dim, 1)
+
+    def number(self, stream: Stream) -> Tensor:
+        """(B, T, D) -> (B, 1)."""
+        return self.output(self.pooling(stream.hidden, stream.lengths))
+
+    def score(self, stream: Stream, wanted: Values) -> Tensor:
+        """log density of each row's number, (B, 1)."""
+        return -0.5 * (self.number(stream) - wanted.values[:, 0]) ** 2 - 0.5 * LOG_TWO_PI
+
+    def predict(self, stream: Stream) -> Prediction:
+        return Prediction(self.number(stream)[:, 0])
+
+
+def zero_linear(input_dim: int, output_dim: int) -> nn.Linear:
+    """A layer that says the same of everything at the start."""
+    layer = nn.Linear(input_dim, output_dim)
+    nn.init.zeros_(layer.weight)
+    nn.init.zeros_(layer.bias)
+    return layer

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import torch
 
 from ..checks import check_family
+from ..data.schema import LABEL, NEXT_TOKEN, NEXT_VALUES, NUMBER, SEQUENCE, Schema, ValueSpec
 from ..machine import check_memory
-from .contract import Interface
 from .conv import ConvConfig, build_conv
 from .gpt import GPTConfig, build_gpt
 from .hmm import HMM, HMMConfig
@@ -29,74 +29,77 @@ class Family:
     """A row of MODELS: how to configure and build it, and the words that `seqwise models` prints."""
 
     config: type
-    make: Callable[[Any, Interface], Any]
-    learns_by: Literal["counting", "em", "gradients"]
+    make: Callable[[Any, Schema], Any]
+    learns: Mapping[str, str]
+    """The kinds of target that it answers, each with how it learns to: the name of a row in LEARNERS."""
     year: int
     state: str
     fixed: str
-    tasks: tuple[str, ...] = ("text", "numbers", "label")
 
-    def build(self, config: Any, interface: Interface) -> Any:
+    @property
+    def learns_by(self) -> str:
+        """In words, of all that it answers."""
+        return " or ".join(dict.fromkeys(self.learns.values()))
+
+    def build(self, config: Any, schema: Schema) -> Any:
         """A model with fresh weights; refused before they are made where they cannot fit into memory."""
         check_memory(
-            self.bytes_of(config, interface),
+            self.bytes_of(config, schema),
             "a model of this size",
             "Choose smaller sizes in the section model (model_dim, num_layers, num_states), or fewer tokens.",
         )
-        return self.make(config, interface)
+        return self.make(config, schema)
 
-    def bytes_of(self, config: Any, interface: Interface) -> int:
+    def bytes_of(self, config: Any, schema: Schema) -> int:
         """Of all weights and tables: exactly where they are many, else roughly and at most."""
-        sizes = {name: value for name, value in {**vars(interface), **vars(config)}.items() if type(value) is int}
-        if self.learns_by == "em":
-            width = max(1, sizes.get("num_states", 0), sizes.get("state_dim", 0))
-            return 8 * width * (3 * width + max(interface.vocab_size, 2 * interface.num_columns))
-        if self.learns_by == "counting":
+        sizes = {name: value for name, value in vars(config).items() if type(value) is int}
+        if self.learns[schema.kind] == "em":
+            width, spec = max(1, sizes.get("num_states", 0), sizes.get("state_dim", 0)), schema.only_input()
+            return 8 * width * (3 * width + (2 if isinstance(spec, ValueSpec) else 1) * spec.size)
+        if self.learns[schema.kind] == "counting":
             return 0  # before it has counted
         layers = max(1, sizes.pop("num_layers", 1)) + sizes.pop("encoder_layers", 0)
         sizes["window"] = sizes.get("window", 1) * sizes.get("embed_dim", 1)  # what it hands on side by side
         width = max(size for name, size in sizes.items() if name.endswith("_dim"))
-        roughly = 4 * 16 * layers * width * max(sizes.values())
+        largest = max(*sizes.values(), *(spec.size for spec in schema.specs.values()))
+        roughly = 4 * 16 * layers * width * largest
         if roughly < SURELY_FITS:
             return roughly
         with torch.random.fork_rng(devices=[]), torch.device("meta"):  # shapes without content
-            model = self.make(config, interface)
+            model = self.make(config, schema)
         return sum(tensor.numel() * tensor.element_size() for tensor in (*model.parameters(), *model.buffers()))
 
 
-TEXT, NUMBERS, LABEL, PAIRS = "text", "numbers", "label", "pairs"
+BY_GRADIENTS = dict.fromkeys((NEXT_TOKEN, NEXT_VALUES, LABEL, NUMBER), "gradients")
 MODELS = {
     "ngram": Family(
         NgramConfig,
         Ngram,
-        "counting",
+        {NEXT_TOKEN: "counting"},
         1948,
         "the last n-1 tokens",
         "counting what follows what gives a probability",
-        tasks=(TEXT,),
     ),
     "hmm": Family(
         HMMConfig,
         HMM,
-        "em",
+        {NEXT_TOKEN: "em", NEXT_VALUES: "em"},
         1966,
         "the belief over hidden states",
         "what is seen is explained by something unseen that moves",
-        tasks=(TEXT, NUMBERS),
     ),
     "kalman": Family(
         KalmanConfig,
         Kalman,
-        "em",
+        {NEXT_VALUES: "em"},
         1960,
         "the belief over a hidden point: mean and covariance",
         "hidden states that are numbers, with exact forecasts",
-        tasks=(NUMBERS,),
     ),
     "window": Family(
         WindowConfig,
         build_window,
-        "gradients",
+        BY_GRADIENTS,
         2003,
         "the last k-1 embeddings",
         "words are vectors: what is learned of one serves its neighbours",
@@ -104,38 +107,38 @@ MODELS = {
     "conv": Family(
         ConvConfig,
         build_conv,
-        "gradients",
+        BY_GRADIENTS,
         1989,
         "the last inputs of each layer, in rings",
         "one kernel for all delays, a reach that doubles with each layer",
     ),
     "rnn": Family(
-        RNNConfig, build_rnn, "gradients", 1990, "h, of fixed size", "no limit on how far back an input can be felt"
+        RNNConfig, build_rnn, BY_GRADIENTS, 1990, "h, of fixed size", "no limit on how far back an input can be felt"
     ),
     "gru": Family(
-        GRUConfig, build_gru, "gradients", 2014, "h, of fixed size", "memory behind two gates instead of three"
+        GRUConfig, build_gru, BY_GRADIENTS, 2014, "h, of fixed size", "memory behind two gates instead of three"
     ),
-    "lstm": Family(LSTMConfig, build_lstm, "gradients", 1997, "h and c, of fixed size", "gradients survive many steps"),
+    "lstm": Family(
+        LSTMConfig, build_lstm, BY_GRADIENTS, 1997, "h and c, of fixed size", "gradients survive many steps"
+    ),
     "seq2seq": Family(
         Seq2SeqConfig,
         build_seq2seq,
-        "gradients",
+        {SEQUENCE: "gradients"},
         2014,
         "the decoder's h, and the memory it attends to",
         "input and output differ in length and order; attention looks back at all of the input",
-        tasks=(PAIRS,),
     ),
     "transformer": Family(
         TransformerConfig,
         build_transformer,
-        "gradients",
+        {SEQUENCE: "gradients"},
         2017,
         "keys and values of the target so far, and of the source",
         "attention alone: all steps are learned from at once",
-        tasks=(PAIRS,),
     ),
     "gpt": Family(
-        GPTConfig, build_gpt, "gradients", 2018, "keys and values of all tokens", "any two tokens are one step apart"
+        GPTConfig, build_gpt, BY_GRADIENTS, 2018, "keys and values of all tokens", "any two tokens are one step apart"
     ),
 }
 

@@ -13,36 +13,19 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..data.batch import Batch, Tokens, Values, pad_rows
+from ..data.batch import Batch, Tokens, Values
 from ..errors import DataError
-
-
-@dataclass(frozen=True)
-class Interface:
-    """What the data asks of a model: what it reads and what it should answer. It comes with the vocabulary of a run."""
-
-    task: Literal["text", "numbers", "label", "pairs"] = "text"
-    vocab_size: int = 0
-    """Tokens to read, and to choose the next one from; 0 where numbers are read."""
-    boundary: int = 0
-    """The token that ends a line, and stands before the first."""
-    source_vocab_size: int = 0
-    """Pairs: tokens that sources are made of."""
-    is_joint: bool = False
-    """Pairs: source and target are made of the same tokens."""
-    num_columns: int = 0
-    """Numbers to read at each step; 0 where tokens are read."""
-    num_labels: int = 0
-    """Labels to choose from; 0 where the answer is a number."""
+from ..layers.stream import Prediction as Prediction
+from ..layers.stream import Stream
 
 
 @dataclass
@@ -104,14 +87,36 @@ class Loss:
         return torch.stack([t.weight * t.total / max(1, counts[t.over]) for t in self.terms.values()]).sum()
 
 
-@dataclass(frozen=True)
-class Prediction:
-    """What belongs to each row: its label, its number, or a tag for each of its steps."""
+Field = Tokens | Values
+Fields = Mapping[str, Any]
+"""Inputs by name, each a Field of some kind."""
 
-    answers: Tensor
-    """(B,) labels or numbers, (B, T) tags."""
-    log_probs: Tensor | None = None
-    """(B, N) or (B, T, N), nats, where there are N answers to choose from."""
+
+@dataclass(frozen=True)
+class Encoded:
+    """What a body made of its inputs."""
+
+    streams: tuple[Stream, ...]
+    """One for most; two where two inputs are read side by side, or one from both ends."""
+    state: State | None
+    terms: dict[str, Term] = field(default_factory=dict)
+    """Of the objective, besides those of the heads."""
+
+    @property
+    def stream(self) -> Stream:
+        """The first, which most heads read."""
+        return self.streams[0]
+
+    @staticmethod
+    def of(hidden: Tensor, is_step: Tensor | None, state: State | None) -> Encoded:
+        """One stream, a hidden state for each step of the input."""
+        return Encoded((Stream(hidden, is_step),), state)
+
+
+def only(inputs: Fields) -> Any:
+    """Of a body that reads one field."""
+    (found,) = inputs.values()
+    return found
 
 
 class Body(Protocol):
@@ -122,9 +127,41 @@ class Body(Protocol):
     carries_state: bool
     """Whether training reads a text chunk by chunk, each starting from the state of the one before."""
     output_dim: int
+    embedding: Any
 
     def fresh_state(self, batch_size: int) -> State: ...
-    def encode(self, field: Tokens | Values, state: State | None) -> tuple[Tensor, State | None]: ...
+    def encode(self, inputs: Fields, state: State | None) -> Encoded: ...
+
+
+class Head(Protocol):
+    """What a target is read off hidden states by. Those that continue have `expect` and `read`, others `predict`."""
+
+    continues: bool
+
+    def score(self, stream: Stream, wanted: Any) -> Tensor: ...
+
+
+class Model(Protocol):
+    """What every model is, however it learns. The verbs it has besides are protocols of their own, below."""
+
+    @property
+    def context(self) -> int | None:
+        """The longest stretch it can see, in steps; None where there is no limit."""
+        ...
+
+    @property
+    def carries_state(self) -> bool:
+        """Whether it reads a text chunk by chunk, each from the state of the one before."""
+        ...
+
+    @property
+    def continues(self) -> bool:
+        """Whether it goes on from a prompt: `start` and `step`."""
+        ...
+
+    def score(self, batch: Batch, state: State | None = None) -> tuple[Tensor, State | None]: ...
+    def state_dict(self) -> dict[str, Any]: ...
+    def load_state_dict(self, saved: dict[str, Any]) -> Any: ...
 
 
 @runtime_checkable
@@ -165,6 +202,13 @@ class Continues(Protocol):
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]: ...
 
 
+@runtime_checkable
+class FillsIn(Protocol):
+    """Every model that labels, tags or explains what it reads."""
+
+    def predict(self, batch: Batch) -> Prediction: ...
+
+
 def check_tokens(ids: np.ndarray | Tensor, vocab_size: int, *, least: int = 0) -> None:
     """Refuse ids that no table has a row for: compiled loops trust what they are given."""
     if math.prod(ids.shape) == 0 or (ids.min() >= least and ids.max() < vocab_size):
@@ -200,35 +244,3 @@ def in_64_bits(model: Any) -> Any:
     if device_of(model).type == "mps":  # which has no such numbers
         copied = copied.cpu()
     return copied.double()
-
-
-KEPT_SHARE = 0.75  # of a context that is full; the rest makes room for what comes
-
-
-def kept_of(context: int) -> int:
-    """How many steps of a full context are kept."""
-    return max(1, math.floor(KEPT_SHARE * context))
-
-
-def crop_tokens(prompt: Tokens, context: int | None) -> Tokens:
-    """Rows that leave no room in the context keep their end."""
-    if context is None or prompt.shape[1] < context:
-        return prompt
-    rows = [row[:n] for row, n in zip(prompt.ids.tolist(), prompt.lengths.tolist(), strict=True)]
-    kept = [row if len(row) < context else row[-kept_of(context) :] for row in rows]
-    return pad_rows(kept, device=prompt.ids.device)
-
-
-def crop_values(prompt: Values, context: int | None) -> Values:
-    """The same for numbers."""
-    if context is None or prompt.shape[1] < context:
-        return prompt
-    lengths = prompt.lengths
-    kept = torch.where(lengths < context, lengths, kept_of(context))  # (B,)
-    steps = torch.arange(int(kept.max()), device=lengths.device)
-    places = (lengths - kept).unsqueeze(1) + steps  # (B, T'); behind the end of a row anything
-    is_step = steps < kept.unsqueeze(1)
-    places = places.clamp(max=prompt.shape[1] - 1)
-    rows = torch.arange(len(lengths), device=lengths.device).unsqueeze(1)
-    cropped = prompt.map(lambda tensor: tensor[rows, places])
-    return Values(cropped.values, cropped.is_observed, None if bool(is_step.all()) else is_step)

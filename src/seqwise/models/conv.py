@@ -20,12 +20,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import gelu
 
-from ..data.batch import Tokens, Values
+from ..data.schema import Schema
 from ..errors import ConfigError
 from ..layers.dropout import Dropout
 from ..layers.notes import is_recorded, noted
-from .assemble import NeuralConfig, assemble, embedding_for
-from .contract import Interface, State
+from .build import NeuralConfig, build_model, embedding_for
+from .contract import Encoded, Fields, State, only
 
 
 @dataclass(frozen=True)
@@ -79,10 +79,10 @@ class ConvBody(nn.Module):
     context = None
     carries_state = True
 
-    def __init__(self, config: ConvConfig, interface: Interface):
+    def __init__(self, config: ConvConfig, schema: Schema):
         super().__init__()
         self.output_dim = self.model_dim = config.model_dim
-        self.embedding = embedding_for(interface, config.model_dim, is_output=config.tied_embeddings)
+        self.embedding = embedding_for(schema, config.model_dim, is_output=config.tied_embeddings)
         self.dropout = Dropout(config.dropout)
         self.layers = nn.ModuleList(
             DelayLayer(config.model_dim, config.kernel_size, dilation, config.dropout) for dilation in config.dilations
@@ -97,11 +97,12 @@ class ConvBody(nn.Module):
         }
         return State({**rings, "place": torch.zeros(batch_size, dtype=torch.long, device=like.device)})
 
-    def encode(self, field: Tokens | Values, state: State | None = None) -> tuple[Tensor, State]:
+    def encode(self, inputs: Fields, state: State | None = None) -> Encoded:
+        field = only(inputs)
         state = state or self.fresh_state(field.shape[0])
         x = self.dropout(self.embedding(field))  # (B, T, D)
         if field.shape[1] == 1 and field.is_step is None and not torch.is_grad_enabled() and not is_recorded():
-            return self._encode_one(x[:, 0], state)
+            return Encoded.of(*self._encode_one(x[:, 0], state))
         place, after = state.own["place"], {}  # (B,) steps read so far
         for number, layer in enumerate(cast(list[DelayLayer], self.layers)):
             ring = state.own[f"ring.{number}"]  # (B, R, D); step t stands at place t mod R
@@ -109,7 +110,7 @@ class ConvBody(nn.Module):
             before = _take(ring, oldest_first)
             after[f"ring.{number}"] = self._ring_after(before, x, place, field.lengths)
             x = layer(x, before)
-        return self.norm(x), State({**after, "place": place + field.lengths})
+        return Encoded.of(self.norm(x), field.is_step, State({**after, "place": place + field.lengths}))
 
     def _ring_after(self, before: Tensor, x: Tensor, place: Tensor, lengths: Tensor) -> Tensor:
         """The last R of `before` and the first `lengths` steps of x, each at its place of the ring."""
@@ -119,7 +120,7 @@ class ConvBody(nn.Module):
         step = end - 1 - (end - 1 - spot) % R  # (B, R): the newest step that stands at each spot
         return _take(torch.cat([before, x], dim=1), step - place.unsqueeze(1) + R)
 
-    def _encode_one(self, x: Tensor, state: State) -> tuple[Tensor, State]:
+    def _encode_one(self, x: Tensor, state: State) -> tuple[Tensor, None, State]:
         """`encode` for one step: x (B, D) -> (B, 1, D). Each ring is read at k-1 places and written at one."""
         place, rows = state.own["place"], torch.arange(len(x), device=x.device)
         for number, layer in enumerate(cast(list[DelayLayer], self.layers)):
@@ -130,7 +131,7 @@ class ConvBody(nn.Module):
             ring[rows, place % layer.ring] = x
             x = layer.finish(x, taps)
         state.own["place"] = place + 1
-        return self.norm(x).unsqueeze(1), state
+        return self.norm(x).unsqueeze(1), None, state
 
 
 def _take(rows: Tensor, index: Tensor) -> Tensor:
@@ -138,5 +139,5 @@ def _take(rows: Tensor, index: Tensor) -> Tensor:
     return rows.gather(1, index.unsqueeze(-1).expand(-1, -1, rows.shape[-1]))
 
 
-def build_conv(config: ConvConfig, interface: Interface) -> nn.Module:
-    return assemble(ConvBody(config, interface), config, interface)
+def build_conv(config: ConvConfig, schema: Schema) -> nn.Module:
+    return build_model(ConvBody(config, schema), config, schema)

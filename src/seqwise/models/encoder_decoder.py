@@ -25,11 +25,13 @@ import torch
 from torch import Tensor, nn
 
 from ..data.batch import Batch, Tokens
+from ..data.schema import Schema, TokenSpec
 from ..errors import ConfigError
 from ..layers.embeddings import TokenEmbedding
 from ..layers.heads import NextTokenHead
-from .assemble import check_sizes
-from .contract import Interface, Loss, Prediction, State, Term
+from ..layers.stream import Prediction, Stream
+from .build import check_sizes
+from .contract import Loss, State, Term
 
 
 class PairBody(Protocol):
@@ -66,27 +68,29 @@ class PairConfig:
             raise ConfigError(f"model.scheduled_sampling = {self.scheduled_sampling} should not be negative.")
 
 
-def embeddings_for(config: PairConfig, interface: Interface, embed_dim: int) -> tuple[TokenEmbedding, TokenEmbedding]:
+def embeddings_for(config: PairConfig, schema: Schema, embed_dim: int) -> tuple[TokenEmbedding, TokenEmbedding]:
     """The tables of source and target: the same one where the vocabulary is."""
 
     def table(vocab_size: int) -> TokenEmbedding:
         return TokenEmbedding(vocab_size, embed_dim, std=embed_dim**-0.5, scale=embed_dim**0.5)
 
-    target = table(interface.vocab_size)
-    if config.shared_embeddings == "all" and interface.is_joint:
+    source_spec, target_spec = schema.input("source", TokenSpec), schema.input("tokens", TokenSpec)
+    target = table(target_spec.size)
+    if config.shared_embeddings == "all" and source_spec is target_spec:
         return target, target
-    return table(interface.source_vocab_size), target
+    return table(source_spec.size), target
 
 
 class PairModel(nn.Module):
-    carries_state = False
+    carries_state, continues = False, True
     can_compile = False  # shapes change from batch to batch
     updates: Tensor
 
-    def __init__(self, body: nn.Module, config: PairConfig, interface: Interface, target_embedding: TokenEmbedding):
+    def __init__(self, body: nn.Module, config: PairConfig, schema: Schema, target_embedding: TokenEmbedding):
         super().__init__()
-        self.body, self.config, self.vocab_size = cast(PairBody, body), config, interface.vocab_size
-        self.boundary, self.context = interface.boundary, self.body.context
+        spec = schema.target("tokens", TokenSpec)
+        self.body, self.config, self.vocab_size = cast(PairBody, body), config, spec.size
+        self.boundary, self.context = spec.boundary, self.body.context
         output_dim = cast(int, body.output_dim)
         tied_to = target_embedding if config.shared_embeddings != "none" else None
         if tied_to is not None and tied_to.embedding_dim != output_dim:
@@ -94,13 +98,13 @@ class PairModel(nn.Module):
                 f"shared embeddings need to be as wide as the output; found {tied_to.embedding_dim} and {output_dim}. "
                 "Set model.shared_embeddings=none, or equal widths."
             )
-        self.head = NextTokenHead(output_dim, interface.vocab_size, tied_to=tied_to)
+        self.head = NextTokenHead(output_dim, spec.size, tied_to=tied_to)
         self.register_buffer("updates", torch.zeros((), dtype=torch.long), persistent=config.scheduled_sampling > 0)
 
     def score(self, batch: Batch, state: State | None = None) -> tuple[Tensor, State | None]:
         """log p of each target token, (B, T)."""
         hidden, _ = self.body.decode(batch.inputs["tokens"], self.body.read(batch.inputs["source"]))
-        return self.head.score(hidden, batch.targets["tokens"].ids), None
+        return self.head.score(Stream(hidden), batch.targets["tokens"]), None
 
     def loss(self, batch: Batch, state: State | None = None) -> Loss:
         inputs, targets = batch.inputs["tokens"], batch.targets["tokens"]
@@ -113,7 +117,7 @@ class PairModel(nn.Module):
             hidden, wanted = hidden[targets.is_token], wanted[targets.is_token]
         smoothing = self.config.label_smoothing if self.training else 0.0
         total = self.head.loss(hidden.flatten(0, -2), wanted.flatten(), smoothing)
-        return Loss({"next_token": Term(total, targets.count())})
+        return Loss({"tokens": Term(total, targets.count())})
 
     def count_update(self) -> None:
         """i of scheduled sampling."""
@@ -126,14 +130,14 @@ class PairModel(nn.Module):
         truth = k / (k + math.exp(min(700.0, float(self.updates) / k)))
         hidden, _ = self.body.decode(inputs, read)
         guesses = inputs.ids.clone()
-        guesses[:, 1:] = self.head.log_probs(hidden[:, :-1]).argmax(dim=-1)
+        guesses[:, 1:] = self.head.expect(hidden[:, :-1]).argmax(dim=-1)
         is_guess = torch.rand(inputs.shape, device=guesses.device) >= truth
         return Tokens(torch.where(is_guess, guesses, inputs.ids), inputs.is_token)
 
     def predict(self, batch: Batch) -> Prediction:
         """The most probable token at each step, the truth before it being known: (B, T)."""
         hidden, _ = self.body.decode(batch.inputs["tokens"], self.body.read(batch.inputs["source"]))
-        return Prediction(self.head.log_probs(hidden).argmax(dim=-1))
+        return Prediction(self.head.expect(hidden).argmax(dim=-1))
 
     def start(self, prompt: Batch) -> tuple[Tensor, State]:
         """What the first token of the target may be; the prompt is the source."""
@@ -142,7 +146,7 @@ class PairModel(nn.Module):
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         device = self.head.output.weight.device
         hidden, after = self.body.decode(Tokens(tokens.to(device).unsqueeze(1)), state)  # (R, 1, D)
-        return self.head.log_probs(hidden[:, 0]), after
+        return self.head.expect(hidden[:, 0]), after
 
     @property
     def can_align(self) -> bool:

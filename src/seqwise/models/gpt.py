@@ -23,15 +23,16 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import layer_norm, linear
 
-from ..data.batch import Tokens, Values
+from ..data.batch import kept_of
+from ..data.schema import Schema
 from ..errors import ConfigError
 from ..layers.attention import CausalSelfAttention, LayerCache, Place, attention_of_one
 from ..layers.dropout import Dropout
 from ..layers.feed_forward import FeedForward
 from ..layers.notes import is_recorded, noted, unheard
 from ..layers.positions import rotary_table, rotate, sinusoidal_table
-from .assemble import NeuralConfig, assemble, embedding_for
-from .contract import Interface, State, kept_of
+from .build import NeuralConfig, build_model, embedding_for
+from .contract import Encoded, Fields, State, only
 
 
 @dataclass(frozen=True)
@@ -110,11 +111,11 @@ class GPTBody(nn.Module):
     turns: Tensor
     position_table: Tensor
 
-    def __init__(self, config: GPTConfig, interface: Interface):
+    def __init__(self, config: GPTConfig, schema: Schema):
         super().__init__()
         self.config, self.context, self.output_dim = config, config.context, config.model_dim
         self.head_dim = config.model_dim // config.num_heads
-        self.embedding = embedding_for(interface, config.model_dim, std=0.02)  # the first norm brings it to size
+        self.embedding = embedding_for(schema, config.model_dim, std=0.02)  # the first norm brings it to size
         self.dropout = Dropout(config.dropout)
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.num_layers))
         self.norm = nn.LayerNorm(config.model_dim, bias=False)
@@ -145,15 +146,18 @@ class GPTBody(nn.Module):
             own[f"keys.{layer}"], own[f"values.{layer}"] = like.new_zeros(shape), like.new_zeros(shape)
         return State(own)
 
-    def encode(self, field: Tokens | Values, state: State | None = None) -> tuple[Tensor, State | None]:
+    def encode(self, inputs: Fields, state: State | None = None) -> Encoded:
         """Hidden states (B, T, D) of the steps. A state is filled only where one is given: training needs no cache."""
+        field = only(inputs)
         T = field.shape[1]
         if self.context < T:
             raise ConfigError(
                 f"{T} steps are more than the model's context of {self.context}. "
                 "Use shorter windows, or train with a larger model.context."
             )
-        return self._encode(self.embedding(field), field.lengths if field.is_step is not None else None, state)
+        lengths = field.lengths if field.is_step is not None else None
+        hidden, state = self._encode(self.embedding(field), lengths, state)
+        return Encoded.of(hidden, field.is_step, state)
 
     def _encode(self, inputs: Tensor, lengths: Tensor | None, state: State | None) -> tuple[Tensor, State | None]:
         """The same from embeddings, (B, T, D). `lengths` (B,) where rows are padded."""
@@ -235,5 +239,5 @@ class GPTBody(nn.Module):
             state.own[name][full] = tensor
 
 
-def build_gpt(config: GPTConfig, interface: Interface) -> nn.Module:
-    return assemble(GPTBody(config, interface), config, interface)
+def build_gpt(config: GPTConfig, schema: Schema) -> nn.Module:
+    return build_model(GPTBody(config, schema), config, schema)

@@ -37,6 +37,7 @@ from torch import Tensor
 from torch.distributions import Categorical, Independent, MixtureSameFamily, Normal
 
 from ..data.batch import Batch, Values
+from ..data.schema import NEXT_TOKEN, NEXT_VALUES, Schema
 from ..errors import CheckpointError, ConfigError, DataError
 from ..layers.hidden_chain import (
     LARGEST,
@@ -51,7 +52,8 @@ from ..layers.hidden_chain import (
     weighted_squares,
 )
 from ..layers.notes import is_recorded, note
-from .contract import Interface, Prediction, State, check_tokens
+from ..layers.stream import Prediction
+from .contract import State, check_tokens
 
 Observed = np.ndarray | tuple[np.ndarray, np.ndarray | None]
 """One sequence: ids (T,); or values (T, C) and is_observed (T, C), which is None where nothing is missing."""
@@ -82,17 +84,17 @@ class HMM:
     """Probabilities from `initialise`, then `em_step` again and again. Its state is the belief (1)."""
 
     context = None
-    carries_state = True
+    carries_state = continues = True
     reads_empty_start = True
     """Sequences to learn from begin as those to score do: with the boundary token, or a row that shows nothing."""
     score_tracks = 1
     """Each step waits for the one before: reading several stretches side by side gains nothing."""
 
-    def __init__(self, config: HMMConfig, interface: Interface):
-        if interface.task not in ("text", "numbers"):
-            raise ConfigError(f'an hmm reads a text or numbers; found the task "{interface.task}".')
-        self.config, self.vocab_size, self.num_columns = config, interface.vocab_size, interface.num_columns
-        self.reads_numbers = interface.task == "numbers"
+    def __init__(self, config: HMMConfig, schema: Schema):
+        if schema.kind not in (NEXT_TOKEN, NEXT_VALUES):
+            raise ConfigError(f"an hmm says what comes next in a text or in numbers; asked for was: {schema.kind}.")
+        self.config, self.reads_numbers, size = config, schema.kind == NEXT_VALUES, schema.only_input().size
+        self.vocab_size, self.num_columns = (0, size) if self.reads_numbers else (size, 0)
         Z = max(1, config.num_states)
         self.initial = np.full(Z, 1 / Z)
         self.transition = np.full((Z, Z), 1 / Z)  # row i: where state i goes

@@ -48,11 +48,12 @@ from torch import Tensor
 from torch.distributions import MultivariateNormal
 
 from ..data.batch import Batch, Values
+from ..data.schema import Schema, ValueSpec
 from ..errors import CheckpointError, ConfigError, DataError
 from ..layers.linear_gaussian import filter_batch, filter_covariances, filter_means, smooth
 from ..layers.notes import is_recorded, note
 from ..layers.series_structure import bridge_gaps, find_parts, predictive_states, regression
-from .contract import Interface, State
+from .contract import State
 
 Series = tuple[np.ndarray, np.ndarray | None]
 """Values (T, C) and is_observed (T, C), which is None where nothing is missing; no unobserved row stands first."""
@@ -113,14 +114,14 @@ class Kalman:
     """
 
     context = None
-    carries_state = True
+    carries_state = continues = True
     score_tracks = 1
     """Each step waits for the one before: reading several stretches side by side gains nothing."""
 
-    def __init__(self, config: KalmanConfig, interface: Interface):
-        if interface.num_columns < 1:
+    def __init__(self, config: KalmanConfig, schema: Schema):
+        if not isinstance(schema.only_input(), ValueSpec):
             raise ConfigError("a Kalman filter reads columns of numbers, and this data has none; choose another model.")
-        self.config, self.num_columns = config, interface.num_columns
+        self.config, self.num_columns = config, schema.only_input().size
         D, C = config.state_dim, self.num_columns
         # before anything is learned, columns are white noise of variance 1
         self.A, self.Q, self.m0, self.P0 = _idle(D)

@@ -62,11 +62,12 @@ import torch
 from torch import Tensor
 
 from ..data.batch import Batch, Tokens
+from ..data.schema import Schema, TokenSpec
 from ..errors import CheckpointError, ConfigError, DataError
 from ..layers.gram_trie import EMPTY, FEW, NOTHING, count_grams, distributions, fill_index, read_grams, sort_by_key
 from ..layers.notes import is_recorded, note
 from ..machine import check_memory
-from .contract import Interface, State, check_tokens
+from .contract import State, check_tokens
 
 USED = "tokens used"  # of the context of a token, by the longest gram that was found
 KATZ_LIMIT = 5  # higher counts are reliable and not discounted
@@ -140,20 +141,21 @@ class Ngram:
     """Counts from `fit`, probabilities by (1). Its state is the last n-1 tokens."""
 
     context = None
-    carries_state = True
+    carries_state = continues = True
     score_tracks = 1
     """Reading several stretches side by side gains a count model nothing, and would cut contexts."""
 
-    def __init__(self, config: NgramConfig, interface: Interface):
-        self.config, self.vocab_size, self.boundary = config, interface.vocab_size, interface.boundary
+    def __init__(self, config: NgramConfig, schema: Schema):
+        spec = schema.input("tokens", TokenSpec)
+        self.config, self.vocab_size, self.boundary = config, spec.size, spec.boundary
         self.levels: list[Level] = []
         self.discounts: list[tuple[float, float, float]] = []
         """(10) or (11) of each level; zeros where the smoothing is another."""
 
     @classmethod
-    def from_levels(cls, config: NgramConfig, interface: Interface, levels: list[Level]) -> Ngram:
+    def from_levels(cls, config: NgramConfig, schema: Schema, levels: list[Level]) -> Ngram:
         """A model whose probabilities were estimated elsewhere."""
-        model = cls(config, interface)
+        model = cls(config, schema)
         model.levels, model.discounts = levels, [(0.0, 0.0, 0.0)] * len(levels)
         model._join()
         return model

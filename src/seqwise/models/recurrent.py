@@ -17,17 +17,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from torch import Tensor, nn
+from torch import nn
 
-from ..data.batch import Tokens, Values
+from ..data.schema import Schema
 from ..errors import ConfigError
 from ..layers.dropout import Dropout
 from ..layers.gru import GRUCell
 from ..layers.lstm import LSTMCell
 from ..layers.recurrent import RecurrentStack
 from ..layers.rnn import RNNCell
-from .assemble import NeuralConfig, assemble, embedding_for
-from .contract import Interface, State
+from .build import NeuralConfig, build_model, check_sees_all, embedding_for
+from .contract import Encoded, Fields, State, only
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,10 @@ class RecurrentConfig(NeuralConfig):
     """Share of recurrent weights dropped, the same ones at all steps."""
     layer_norm: Literal["none", "between", "inside"] = "none"
     """Normalise what goes into each layer, or the gates inside the recurrence (slower: torch has no kernel for it)."""
+
+    @property
+    def reads_both_ways(self) -> bool:
+        return self.bidirectional
 
 
 @dataclass(frozen=True)
@@ -91,12 +95,12 @@ class RecurrentBody(nn.Module):
     carries_state = True
     can_compile = False  # its kernels are compiled already
 
-    def __init__(self, config: RecurrentConfig, interface: Interface, make_cell: Callable[[int], nn.Module]):
+    def __init__(self, config: RecurrentConfig, schema: Schema, make_cell: Callable[[int], nn.Module]):
         super().__init__()
-        if config.bidirectional and interface.task != "label":
-            raise ConfigError("model.bidirectional reads what is to be predicted; it goes with --task label only.")
+        if config.bidirectional:
+            check_sees_all(schema, "model.bidirectional")
         embed_dim = config.embed_dim or config.model_dim
-        self.embedding = embedding_for(interface, embed_dim, is_output=config.tied_embeddings)
+        self.embedding = embedding_for(schema, embed_dim, is_output=config.tied_embeddings)
         is_variational = config.dropout_kind == "variational"
         self.dropout = Dropout(config.dropout, is_variational=is_variational)
         self.stack = RecurrentStack(
@@ -115,16 +119,17 @@ class RecurrentBody(nn.Module):
     def fresh_state(self, batch_size: int) -> State:
         return State(dict(zip("hc", self.stack.fresh_state(batch_size), strict=False)))
 
-    def encode(self, field: Tokens | Values, state: State | None = None) -> tuple[Tensor, State]:
+    def encode(self, inputs: Fields, state: State | None = None) -> Encoded:
+        field = only(inputs)
         state = state or self.fresh_state(field.shape[0])
         x = self.dropout(self.embedding(field))  # (B, T, E)  (1)
         lengths = None if field.is_step is None else field.lengths
         names = "hc"[: len(state.own)]
         hidden, after = self.stack(x, tuple(state.own[name] for name in names), lengths)  # (B, T, D)  (2)
-        return self.dropout(hidden), State(dict(zip(names, after, strict=True)))
+        return Encoded.of(self.dropout(hidden), field.is_step, State(dict(zip(names, after, strict=True))))
 
 
-def build_rnn(config: RNNConfig, interface: Interface) -> nn.Module:
+def build_rnn(config: RNNConfig, schema: Schema) -> nn.Module:
     identity = config.identity_scale if config.identity_init else None
     normalise = config.layer_norm == "inside"
 
@@ -133,17 +138,17 @@ def build_rnn(config: RNNConfig, interface: Interface) -> nn.Module:
             input_dim, config.model_dim, activation=config.activation, identity=identity, normalise=normalise
         )
 
-    return assemble(RecurrentBody(config, interface, make_cell), config, interface)
+    return build_model(RecurrentBody(config, schema, make_cell), config, schema)
 
 
-def build_gru(config: GRUConfig, interface: Interface) -> nn.Module:
+def build_gru(config: GRUConfig, schema: Schema) -> nn.Module:
     def make_cell(input_dim: int) -> nn.Module:
         return GRUCell(input_dim, config.model_dim, reset=config.reset, normalise=config.layer_norm == "inside")
 
-    return assemble(RecurrentBody(config, interface, make_cell), config, interface)
+    return build_model(RecurrentBody(config, schema, make_cell), config, schema)
 
 
-def build_lstm(config: LSTMConfig, interface: Interface) -> nn.Module:
+def build_lstm(config: LSTMConfig, schema: Schema) -> nn.Module:
     def make_cell(input_dim: int) -> nn.Module:
         return LSTMCell(
             input_dim,
@@ -153,4 +158,4 @@ def build_lstm(config: LSTMConfig, interface: Interface) -> nn.Module:
             normalise=config.layer_norm == "inside",
         )
 
-    return assemble(RecurrentBody(config, interface, make_cell), config, interface)
+    return build_model(RecurrentBody(config, schema, make_cell), config, schema)

@@ -25,6 +25,7 @@ import torch
 from torch import Tensor, nn
 
 from ..data.batch import Tokens
+from ..data.schema import Schema
 from ..errors import ConfigError
 from ..layers.dropout import Dropout
 from ..layers.gru import GRUCell
@@ -32,7 +33,7 @@ from ..layers.lstm import LSTMCell
 from ..layers.recurrent import RecurrentStack
 from ..layers.rnn import RNNCell
 from ..layers.soft_alignment import SoftAlignment
-from .contract import Interface, State
+from .contract import State
 from .encoder_decoder import PairConfig, PairModel, embeddings_for
 
 CELLS: dict[str, Callable[[int, int], nn.Module]] = {"rnn": RNNCell, "gru": GRUCell, "lstm": LSTMCell}
@@ -66,11 +67,11 @@ class Seq2SeqConfig(PairConfig):
 class Seq2SeqBody(nn.Module):
     context = None
 
-    def __init__(self, config: Seq2SeqConfig, interface: Interface):
+    def __init__(self, config: Seq2SeqConfig, schema: Schema):
         super().__init__()
         D, E = config.model_dim, config.embed_dim or config.model_dim
         self.config, self.output_dim = config, D
-        self.source_embedding, self.embedding = embeddings_for(config, interface, E)
+        self.source_embedding, self.embedding = embeddings_for(config, schema, E)
         self.dropout = Dropout(config.dropout)
         cell, directions = CELLS[config.cell], 2 if config.bidirectional else 1
         self.encoder = RecurrentStack(
@@ -142,6 +143,6 @@ class Seq2SeqBody(nn.Module):
         return self.dropout(hidden), attention
 
 
-def build_seq2seq(config: Seq2SeqConfig, interface: Interface) -> PairModel:
-    body = Seq2SeqBody(config, interface)
-    return PairModel(body, config, interface, body.embedding)
+def build_seq2seq(config: Seq2SeqConfig, schema: Schema) -> PairModel:
+    body = Seq2SeqBody(config, schema)
+    return PairModel(body, config, schema, body.embedding)

@@ -25,13 +25,14 @@ from torch import Tensor, nn
 from torch.nn.functional import layer_norm
 
 from ..data.batch import Tokens
+from ..data.schema import Schema
 from ..errors import ConfigError
 from ..layers.dropout import Dropout
 from ..layers.feed_forward import FeedForward
 from ..layers.multi_head import CrossAttention, SelfAttention, closed_where
 from ..layers.notes import is_recorded, noted
 from ..layers.positions import sinusoidal_table
-from .contract import Interface, State
+from .contract import State
 from .encoder_decoder import PairConfig, PairModel, embeddings_for
 
 
@@ -122,11 +123,11 @@ class TransformerBody(nn.Module):
     position_table: Tensor
     target_position_table: Tensor
 
-    def __init__(self, config: TransformerConfig, interface: Interface):
+    def __init__(self, config: TransformerConfig, schema: Schema):
         super().__init__()
         D = config.model_dim
         self.config, self.output_dim = config, D
-        self.source_embedding, self.embedding = embeddings_for(config, interface, D)
+        self.source_embedding, self.embedding = embeddings_for(config, schema, D)
         self.dropout = Dropout(config.dropout)
         self.encoder = nn.ModuleList(
             Block(config, cross=False) for _ in range(config.encoder_layers or config.num_layers)
@@ -203,6 +204,6 @@ class TransformerBody(nn.Module):
         return self.dropout(embedding(tokens) + table.weight[first:end])
 
 
-def build_transformer(config: TransformerConfig, interface: Interface) -> PairModel:
-    body = TransformerBody(config, interface)
-    return PairModel(body, config, interface, body.embedding)
+def build_transformer(config: TransformerConfig, schema: Schema) -> PairModel:
+    body = TransformerBody(config, schema)
+    return PairModel(body, config, schema, body.embedding)

@@ -15,13 +15,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from ..data.batch import Tokens, Values
+from ..data.schema import Schema
 from ..layers.dropout import Dropout
 from ..layers.notes import noted
-from .assemble import NeuralConfig, assemble, embedding_for
-from .contract import Interface, State
+from .build import NeuralConfig, build_model, embedding_for
+from .contract import Encoded, Fields, State, only
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,10 @@ class WindowBody(nn.Module):
     context = None
     carries_state = True
 
-    def __init__(self, config: WindowConfig, interface: Interface):
+    def __init__(self, config: WindowConfig, schema: Schema):
         super().__init__()
         self.window, self.embed_dim, self.is_direct = config.window, config.embed_dim, config.direct_connections
-        self.embedding = embedding_for(interface, config.embed_dim, is_output=config.tied_embeddings)
+        self.embedding = embedding_for(schema, config.embed_dim, is_output=config.tied_embeddings)
         self.first = nn.Linear(config.window * config.embed_dim, config.model_dim)  # H, d
         self.more = nn.ModuleList(nn.Linear(config.model_dim, config.model_dim) for _ in range(config.num_layers - 1))
         self.dropout = Dropout(config.dropout)
@@ -54,10 +54,11 @@ class WindowBody(nn.Module):
     def fresh_state(self, batch_size: int) -> State:
         return State({"inputs": self.first.weight.new_zeros(batch_size, self.window - 1, self.embed_dim)})
 
-    def encode(self, field: Tokens | Values, state: State | None = None) -> tuple[Tensor, State]:
+    def encode(self, inputs: Fields, state: State | None = None) -> Encoded:
+        field = only(inputs)
         before = (state or self.fresh_state(field.shape[0])).own["inputs"]  # (B, k-1, E)
-        inputs = torch.cat([before, self.dropout(self.embedding(field))], dim=1)  # (B, k-1+T, E)
-        x = inputs.unfold(1, self.window, 1).transpose(2, 3).flatten(2)  # (B, T, k*E)  (1)
+        steps = torch.cat([before, self.dropout(self.embedding(field))], dim=1)  # (B, k-1+T, E)
+        x = steps.unfold(1, self.window, 1).transpose(2, 3).flatten(2)  # (B, T, k*E)  (1)
         hidden = self.first(x).tanh()  # (2)
         for layer in self.more:
             hidden = hidden + layer(self.dropout(hidden)).tanh()
@@ -65,9 +66,9 @@ class WindowBody(nn.Module):
         if self.is_direct:
             hidden = torch.cat([hidden, x], dim=-1)  # the head's product is U h + W x  (3)
         last = field.lengths.unsqueeze(1) + torch.arange(self.window - 1, device=x.device)  # (B, k-1)
-        after = inputs.gather(1, last.unsqueeze(-1).expand(-1, -1, self.embed_dim))
-        return hidden, State({"inputs": after})
+        after = steps.gather(1, last.unsqueeze(-1).expand(-1, -1, self.embed_dim))
+        return Encoded.of(hidden, field.is_step, State({"inputs": after}))
 
 
-def build_window(config: WindowConfig, interface: Interface) -> nn.Module:
-    return assemble(WindowBody(config, interface), config, interface)
+def build_window(config: WindowConfig, schema: Schema) -> nn.Module:
+    return build_model(WindowBody(config, schema), config, schema)

@@ -1,4 +1,4 @@
-"""Tasks: what a file holds, and so how it is read, batched, validated and scored. TASKS is the table.
+"""Tasks: what a file holds, and so how it is read and what is asked of it. TASKS is the table.
 
 text       running text: predict the next token             bits per character
 numbers    columns of a .csv: predict the next row          log-likelihood, error and coverage of forecasts
@@ -15,6 +15,7 @@ from .label import LabelTask
 from .numbers import NumbersTask
 from .pairs import PairsTask
 from .task import Task as Task
+from .task import goal_of as goal_of
 from .text import TextTask
 
 TASKS: dict[str, Task] = {"text": TextTask(), "numbers": NumbersTask(), "label": LabelTask(), "pairs": PairsTask()}

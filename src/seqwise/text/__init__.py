@@ -6,20 +6,18 @@ ended, it is what stands before the first token of a text. No other special toke
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
-from ..config import parse_json
-from ..errors import CheckpointError, ConfigError, did_you_mean
+from ..errors import ConfigError, did_you_mean
 from .blocks import pieces_of as pieces_of
 from .blocks import whole_blocks as whole_blocks
 from .bpe import BPETokenizer
 from .characters import CharTokenizer
 from .encoded import Encoded as Encoded
+from .symbols import SymbolTokenizer
 from .words import UNKNOWN_WORD as UNKNOWN_WORD
 from .words import WordTokenizer
 
@@ -45,6 +43,7 @@ class Tokenizer(Protocol):
 
 
 TOKENIZERS: dict[str, Any] = {"char": CharTokenizer, "word": WordTokenizer, "bpe": BPETokenizer}
+NOT_LEARNED: dict[str, Any] = {"symbol": SymbolTokenizer}
 
 
 def train_tokenizer(kind: str, blocks: Iterable[str], **settings: Any) -> Tokenizer:
@@ -54,17 +53,6 @@ def train_tokenizer(kind: str, blocks: Iterable[str], **settings: Any) -> Tokeni
     return TOKENIZERS[kind].train(whole_blocks(blocks), **settings)
 
 
-def save_tokenizer(tokenizer: Tokenizer, path: Path) -> None:
-    path.write_text(json.dumps({"kind": tokenizer.kind, **tokenizer.to_dict()}), encoding="utf-8")
-
-
-def load_tokenizer(path: Path) -> Tokenizer:
-    try:
-        saved = parse_json(path.read_text(encoding="utf-8"))
-        return TOKENIZERS[saved.pop("kind")].from_dict(saved)
-    except OSError as error:
-        raise CheckpointError(f"{path}: cannot be read: {error.strerror}.") from None
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise CheckpointError(
-            f"{path}: damaged: not a tokenizer that seqwise wrote. Restore it or train again."
-        ) from None
+def tokenizer_from_dict(saved: dict[str, Any]) -> Tokenizer:
+    """What `to_dict` and the kind gave; errors of Python's own where it is something else."""
+    return {**TOKENIZERS, **NOT_LEARNED}[saved.pop("kind")].from_dict(saved)

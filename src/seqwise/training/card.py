@@ -5,28 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from ..goals.goal import Score
 from ..models import family, num_parameters
+from ..models.contract import Model
 from ..run import Run
-from ..tasks import task_named
-from ..tasks.task import Score
-from ..wording import counted
-
-LEARNED = {
-    "gradients": "{steps_made}, seed {seed}",
-    "em": "expectation and maximisation, {starts} of up to {iterations}, seed {seed}",
-    "counting": "counted in one pass",
-}
+from ..tasks import goal_of, task_named
 
 
-def write_card(run: Run, model: Any, score: Score) -> str:
+def write_card(run: Run, model: Model, score: Score, learned: str) -> str:
+    """`learned`: how, in words."""
     config, row = run.config, family(run.config.model_name)
-    training = config.training
-    how = LEARNED[row.learns_by].format(
-        steps_made=counted(training.steps, "step"),
-        starts=counted(training.restarts, "start"),
-        iterations=counted(training.steps, "iteration"),
-        seed=training.seed,
-    )
+    goal = goal_of(task_named(config.task), run.schema)
     lines = [
         f"# {run.path.name}",
         "",
@@ -36,7 +25,7 @@ def write_card(run: Run, model: Any, score: Score) -> str:
         f"- Data fingerprint: sha256 {config.data.fingerprint}",
         *_about_vocab(run),
         f"- Learned numbers: {num_parameters(model):,}",
-        f"- Training: {how}",
+        f"- Training: {learned}",
         *(f"- {sentence}" for sentence in _conventions(config.model)),
         "",
         "| validation | value |",
@@ -45,7 +34,7 @@ def write_card(run: Run, model: Any, score: Score) -> str:
         "",
         "## Use",
         "",
-        f"    {task_named(config.task).next_command(run.path.name)}",
+        f"    {goal.next_command(run.path.name)}",
         f"    seqwise evaluate {run.path.name}",
         "",
     ]
@@ -53,13 +42,8 @@ def write_card(run: Run, model: Any, score: Score) -> str:
 
 
 def _about_vocab(run: Run) -> Iterator[str]:
-    vocab = run.vocab
-    if vocab.tokenizer is not None:
-        yield f"- Tokenizer: {vocab.tokenizer.kind}, {vocab.tokenizer.vocab_size:,} tokens"
-    if vocab.scaling is not None:
-        yield f"- Columns: {', '.join(vocab.scaling.columns)}, each brought to mean zero and variance one"
-    if vocab.labels:
-        yield f"- Labels: {', '.join(vocab.labels[:20])}"
+    for spec in run.schema.specs.values():
+        yield f"- {spec.describe()}"
 
 
 def _conventions(model_config: Any) -> Iterator[str]:

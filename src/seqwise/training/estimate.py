@@ -10,13 +10,14 @@ import numpy as np
 
 from ..data.batches import Windows
 from ..data.check import CheckResult
+from ..data.schema import NEXT_TOKEN, text_schema
 from ..data.store import TokenStore
+from ..goals.goal import Facts
 from ..models import family, num_parameters
-from ..models.contract import Interface
 from ..models.ngram import counting_bytes
 from ..settings import TrainingConfig
-from ..tasks.task import Facts
 from ..tasks.text import choose_tokenizer
+from ..text.symbols import SymbolTokenizer
 from .sizing import DEFAULT_MINUTES, suggest
 from .timing import seconds_per_step
 
@@ -60,9 +61,9 @@ def estimate(result: CheckResult) -> Estimate:
     vocab_size = {"char": result.distinct_characters + 17, "word": result.distinct_words + 2, "bpe": 4096}[kind]
     tokens = max(2, round(train.characters / per_token[kind]))
     facts = Facts(tokens, vocab_size, kind, DEFAULT_MINUTES)
-    model_settings, training_settings = suggest("gpt", facts)
+    model_settings, training_settings = suggest("gpt", NEXT_TOKEN, facts)
     row = family("gpt")
-    model = row.build(row.config(**model_settings), Interface(vocab_size=vocab_size))
+    model = row.build(row.config(**model_settings), text_schema(SymbolTokenizer(vocab_size)))
     config = TrainingConfig(steps=1, **training_settings)
     few = min(tokens, 64 * config.batch_size * config.context)
     store = TokenStore(np.random.default_rng(0).integers(vocab_size, size=few + 1), few)
@@ -75,7 +76,7 @@ def estimate(result: CheckResult) -> Estimate:
         * windows.context
         * (20 * model.body.config.num_layers * model.body.config.model_dim + 3 * vocab_size)
     )
-    order = suggest("ngram", facts)[0]["order"]
+    order = suggest("ngram", NEXT_TOKEN, facts)[0]["order"]
     return Estimate(
         tokenizer={"char": "characters", "word": "words", "bpe": "byte pairs"}[kind],
         tokens=tokens,

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from ..models.contract import Interface
+from ..data.schema import Schema
+from ..goals.goal import BatchSource, Tell
 from ..models.ngram import Ngram, NgramConfig
 from ..settings import TrainingConfig
-from ..tasks.task import BatchSource, Tell
 from ..wording import counted, plural
 from .em import length_of
 from .sizing import DEFAULT_MINUTES
@@ -155,7 +155,7 @@ def countable_tokens(model: Ngram, ids: np.ndarray, *, seconds: float) -> int:
 
 def choose_order(
     config: NgramConfig,
-    interface: Interface,
+    schema: Schema,
     ids: np.ndarray,
     validate: Callable[[Ngram], float],
     *,
@@ -169,7 +169,7 @@ def choose_order(
 
     def loss_of(order: int) -> float:
         if order not in found:
-            model = Ngram(replace(config, order=order), interface)
+            model = Ngram(replace(config, order=order), schema)
             model.fit(ids)
             is_small = not most_parameters or model.num_parameters <= most_parameters
             found[order] = validate(model) if is_small else math.inf

@@ -15,10 +15,13 @@ from typing import Any, Literal
 
 from ..config import build, parse_override, read_toml
 from ..errors import ConfigError, did_you_mean
+from ..goals import GOALS
 from ..run import Run
 from ..tasks import task_named, task_of
-from .given import absolute
-from .session import Session, prepare
+from .overrides import absolute
+from .preparing import prepare
+from .request import Request
+from .session import Session
 
 
 @dataclass(frozen=True)
@@ -67,14 +70,14 @@ class RecipeFile:
         return self.path.stem
 
     def prepare(self, out: Path, *, quick: bool = False, **options: Any) -> Session:
-        metrics = task_named(task_of([absolute(self.recipe.data)])).metrics
+        task = task_named(task_of([absolute(self.recipe.data)]))
+        metrics = dict.fromkeys(metric for kind in task.kinds for metric in (task.goal or GOALS[kind]).metrics)
         if self.recipe.metric not in metrics:
-            near = did_you_mean(self.recipe.metric, metrics)
+            near = did_you_mean(self.recipe.metric, list(metrics))
             raise ConfigError(f'{self.path}: recipe.metric = "{self.recipe.metric}" is not known. {near}')
         overrides = self.recipe.quick if quick else []
-        return prepare(
-            self.recipe.data, model=self.family, out=out, config_file=self.path, overrides=overrides, **options
-        )
+        request = Request.of(self.recipe.data, model=self.family, out=out, config_file=self.path, overrides=overrides)
+        return prepare(request, **options)
 
     def is_quick(self, run: Run) -> bool:
         """Whether a run was made with the shortened form."""

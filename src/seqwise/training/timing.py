@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 
+from ..goals.goal import BatchSource, Tell
 from ..settings import TrainingConfig
-from ..tasks.task import BatchSource, Tell
 from .loop import Objective, Trainer
 
 

@@ -45,38 +45,38 @@ def settings_in(config_file: Path) -> dict[str, Any]:
     return values
 
 
-def given_settings(
+def merged_settings(
     config_file: Path | None, options: dict[str, dict[str, Any]], overrides: Sequence[str]
 ) -> dict[str, dict[str, Any]]:
     """What the user set, by section: the file first, over it the options of the command, over those --set."""
-    given: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
+    settings: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
     if config_file is not None:
         for section, values in settings_in(config_file).items():
-            if section in given and section != "data":  # the data is named by the command
+            if section in settings and section != "data":  # the data is named by the command
                 dropped = FROM_DATA if section == "model" else ()
-                given[section].update({name: v for name, v in values.items() if name not in dropped})
+                settings[section].update({name: v for name, v in values.items() if name not in dropped})
     for section, named in options.items():
         chosen = {name: value for name, value in named.items() if value is not None}
         if section == "training" and set(BUDGETS) & set(chosen):
             for budget in BUDGETS:  # one budget: the command's
-                given[section].pop(budget, None)
-        given[section].update(chosen)
+                settings[section].pop(budget, None)
+        settings[section].update(chosen)
     for override in overrides:
         section, name, value = parse_override(override)
-        if section not in given:
+        if section not in settings:
             raise ConfigError(f'--set {override}: unknown section "{section}". {did_you_mean(section, SECTIONS)}')
-        given[section][name] = value
-    return given
+        settings[section][name] = value
+    return settings
 
 
-def check_given(given: dict[str, dict[str, Any]], model_config: type, where: str) -> None:
+def check_overrides(settings: dict[str, dict[str, Any]], model_config: type, where: str) -> None:
     """Mistakes that can be told before the data is read."""
     for name in FROM_DATA:
-        if name in given["model"]:
+        if name in settings["model"]:
             raise ConfigError(f"{where}: model.{name} comes from the tokenizer; set tokenizer.vocab_size instead.")
-    if given["training"].get("steps", 1) == 0 and len(set(BUDGETS) & set(given["training"])) == 1:
+    if settings["training"].get("steps", 1) == 0 and len(set(BUDGETS) & set(settings["training"])) == 1:
         raise ConfigError(f"{where}: training.steps = 0 trains nothing; give at least 1 step.")
-    for name in set(given["model"]) - set(settings_of(model_config)):
+    for name in set(settings["model"]) - set(settings_of(model_config)):
         build(model_config, {name: None}, section="model", where=where)  # says which setting was meant
 
 

@@ -1,0 +1,55 @@
+"""What pages and tables of a comparison call things, by the kind of target."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..data.schema import LABEL, NEXT_TOKEN, NEXT_VALUES, NUMBER, SEQUENCE
+
+IN_WINDOWS = (
+    "Each model reads windows of the text from nothing. A line that keeps falling uses what stood long before; "
+    "where it turns flat, more to look back on no longer helps."
+)
+BY_LENGTH = (
+    "The score of sources of each length. Without attention all of a source must pass through one state of "
+    "fixed size: watch how that line leaves the others as sources get longer."
+)
+
+
+@dataclass(frozen=True)
+class Words:
+    unit: str = "steps"
+    """What parts are counted in."""
+    step: str = "step"
+    """What a model reads or answers at once."""
+    use: str = "seqwise predict {}"
+    """The next command, given a run."""
+    position: str = "place in the window"
+    """What the score is drawn against."""
+    position_title: str = "Do they use a long context?"
+    position_lead: str = IN_WINDOWS
+    samples_lead: str = (
+        "What each model writes on its own; the marked stretch stands word for word in the training part."
+    )
+
+
+WORDS = {
+    NEXT_TOKEN: Words("characters", "token", 'seqwise generate {} --prompt "…"'),
+    NEXT_VALUES: Words(),
+    LABEL: Words("sequences", "sequence"),
+    NUMBER: Words("sequences", "sequence"),
+    SEQUENCE: Words(
+        "words",
+        "token",
+        position="length of the source",
+        position_title="Do long sources hurt?",
+        position_lead=BY_LENGTH,
+        samples_lead="What each model makes of the same sources; in brackets the answer, where it is another one.",
+    ),
+}
+KIND_OF_TASK = {"text": NEXT_TOKEN, "numbers": NEXT_VALUES, "label": LABEL, "pairs": SEQUENCE}
+"""In results that were written before they named the kind."""
+
+
+def words_for(kind: str) -> Words:
+    return WORDS.get(kind, Words())

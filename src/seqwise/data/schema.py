@@ -1,0 +1,330 @@
+"""The schema of a run: what its fields are made of, which of them a model reads, and which it should answer.
+
+    text      tokens -> the next token                 Schema({"tokens": TokenSpec}, {"tokens": "tokens"},
+                                                              {"tokens": Target("tokens", NEXT_TOKEN)})
+    pairs     source, tokens so far -> the next token  two specs, or one that both sides share
+    numbers   values -> the next values
+    label     tokens or values -> a label, or a number
+
+A spec knows its size, encodes what people write, decodes what models answer, and saves itself. The kind of a target
+says what is asked for; every stage that differs by that has a table keyed by it (heads, sizes, scores, measures of a
+comparison, readers of an inspection). A run keeps its schema in vocab/: schema.json, and a file for each spec.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, TypeVar
+
+import numpy as np
+
+from ..config import parse_json
+from ..errors import CheckpointError
+from ..text import Tokenizer, tokenizer_from_dict
+
+NEXT_TOKEN = "next_token"
+"""Of a text: each token, those before it being known."""
+NEXT_VALUES = "next_values"
+"""Of a series: the numbers of each step, those before it being known."""
+LABEL = "label"
+"""Of a sequence: which of a few names it has."""
+NUMBER = "number"
+"""Of a sequence: a number."""
+SEQUENCE = "sequence"
+"""Of a source: a sequence of tokens, one after the other."""
+
+
+class Spec(Protocol):
+    kind: ClassVar[str]
+    """Of field, and the name of its row in SPECS."""
+
+    @property
+    def size(self) -> int:
+        """How many a model has to tell apart: tokens, columns, labels."""
+        ...
+
+    def encode(self, written: Any) -> np.ndarray: ...
+    def decode(self, encoded: Any) -> Any: ...
+    def describe(self) -> str:
+        """For people: "Tokenizer: char, 65 tokens"."""
+        ...
+
+    def to_dict(self) -> dict[str, Any]: ...
+    @classmethod
+    def from_dict(cls, saved: dict[str, Any]) -> Any: ...
+
+
+@dataclass(frozen=True)
+class TokenSpec:
+    """Text as tokens."""
+
+    kind: ClassVar[str] = "tokens"
+    tokenizer: Tokenizer
+    special: Mapping[str, int] = field(default_factory=dict)
+    """Tokens that no text has, by role (mask, separator): their ids, which may lie behind those of the tokenizer."""
+
+    @property
+    def size(self) -> int:
+        return max([self.tokenizer.vocab_size, *(token + 1 for token in self.special.values())])
+
+    @property
+    def boundary(self) -> int:
+        """The token that ends a line, and stands before the first."""
+        return self.tokenizer.boundary
+
+    def encode(self, written: str) -> np.ndarray:
+        return self.tokenizer.encode(written)
+
+    def decode(self, encoded: Sequence[int] | np.ndarray) -> str:
+        """Special tokens stand for nothing that is written."""
+        special = set(self.special.values())
+        return self.tokenizer.decode([token for token in encoded if token not in special] if special else encoded)
+
+    def describe(self) -> str:
+        return f"Tokenizer: {self.tokenizer.kind}, {self.size:,} tokens"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": self.tokenizer.kind, **self.tokenizer.to_dict(), "special": dict(self.special)}
+
+    @classmethod
+    def from_dict(cls, saved: dict[str, Any]) -> TokenSpec:
+        special = {str(role): int(token) for role, token in saved.pop("special", {}).items()}
+        return cls(tokenizer_from_dict(saved), special)
+
+
+@dataclass(frozen=True)
+class ValueSpec:
+    """Columns of numbers, as models see them: mean zero, variance one in the training part."""
+
+    kind: ClassVar[str] = "values"
+    columns: list[str]
+    mean: np.ndarray  # (C,)
+    scale: np.ndarray  # (C,)
+
+    @staticmethod
+    def unscaled(columns: Sequence[str]) -> ValueSpec:
+        """Numbers as they are."""
+        return ValueSpec(list(columns), np.zeros(len(columns)), np.ones(len(columns)))
+
+    @property
+    def size(self) -> int:
+        return len(self.columns)
+
+    def encode(self, written: np.ndarray) -> np.ndarray:
+        return (written - self.mean) / self.scale
+
+    def decode(self, encoded: np.ndarray) -> np.ndarray:
+        return encoded * self.scale + self.mean
+
+    def describe(self) -> str:
+        return f"Columns: {', '.join(self.columns)}, each brought to mean zero and variance one"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"columns": self.columns, "mean": self.mean.tolist(), "scale": self.scale.tolist()}
+
+    @classmethod
+    def from_dict(cls, saved: dict[str, Any]) -> ValueSpec:
+        columns = [str(name) for name in saved["columns"]]
+        mean, scale = (np.array(saved[name], dtype=np.float64) for name in ("mean", "scale"))
+        is_sound = mean.shape == scale.shape == (len(columns),) and np.isfinite(mean).all()
+        if not is_sound or not (np.isfinite(scale).all() and (scale > 0).all()):
+            raise ValueError("columns, mean and scale do not fit each other")
+        return cls(columns, mean, scale)
+
+
+@dataclass(frozen=True)
+class LabelSpec:
+    """One of a few names."""
+
+    kind: ClassVar[str] = "label"
+    names: list[str]
+
+    @property
+    def size(self) -> int:
+        return len(self.names)
+
+    def encode(self, written: Sequence[str]) -> np.ndarray:
+        return np.array([self.names.index(name) for name in written], dtype=np.int64)
+
+    def decode(self, encoded: Any) -> str:
+        return self.names[int(encoded)]
+
+    def describe(self) -> str:
+        return f"Labels: {', '.join(self.names[:20])}"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"names": self.names}
+
+    @classmethod
+    def from_dict(cls, saved: dict[str, Any]) -> LabelSpec:
+        return cls([str(name) for name in saved["names"]])
+
+
+@dataclass(frozen=True)
+class NumberSpec:
+    """A number, as it is."""
+
+    kind: ClassVar[str] = "number"
+
+    @property
+    def size(self) -> int:
+        return 1
+
+    def encode(self, written: Sequence[float]) -> np.ndarray:
+        return np.array(written, dtype=np.float32)
+
+    def decode(self, encoded: Any) -> str:
+        return f"{float(encoded):.6g}"
+
+    def describe(self) -> str:
+        return "Answer: a number"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {}
+
+    @classmethod
+    def from_dict(cls, saved: dict[str, Any]) -> NumberSpec:
+        return cls()
+
+
+SPECS: dict[str, type[Spec]] = {spec.kind: spec for spec in (TokenSpec, ValueSpec, LabelSpec, NumberSpec)}
+S = TypeVar("S", bound=Spec)
+
+
+@dataclass(frozen=True)
+class Target:
+    spec: str
+    """The name of its spec."""
+    head: str
+    """What kind of answer is asked for, and so which head gives it: NEXT_TOKEN, LABEL, …"""
+    weight: float = 1.0
+    """Of its term in the objective."""
+
+
+@dataclass(frozen=True)
+class Schema:
+    specs: Mapping[str, Spec]
+    inputs: Mapping[str, str]
+    """Fields that a model reads, each with the name of its spec."""
+    targets: Mapping[str, Target]
+    """Fields that it should answer; the first one is what it is judged by."""
+
+    def __post_init__(self) -> None:
+        used = {*self.inputs.values(), *(target.spec for target in self.targets.values())}
+        if unknown := used - self.specs.keys():
+            raise ValueError(f"the schema has no spec {', '.join(sorted(unknown))}; it has {', '.join(self.specs)}")
+        if not self.inputs or not self.targets:
+            raise ValueError("a schema has at least one input and one target")
+
+    @property
+    def main(self) -> str:
+        """The field by which a model is judged."""
+        return next(iter(self.targets))
+
+    @property
+    def kind(self) -> str:
+        """Of the main target: the key of every table."""
+        return self.targets[self.main].head
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Of all targets, each once."""
+        return tuple(dict.fromkeys(target.head for target in self.targets.values()))
+
+    def input(self, field_name: str, kind: type[S]) -> S:
+        return self._spec(self.inputs[field_name], kind)
+
+    def target(self, field_name: str, kind: type[S]) -> S:
+        return self._spec(self.targets[field_name].spec, kind)
+
+    def only_input(self) -> Spec:
+        """Of what a model with one input reads."""
+        (name,) = self.inputs.values()
+        return self.specs[name]
+
+    def _spec(self, name: str, kind: type[S]) -> S:
+        found = self.specs[name]
+        if not isinstance(found, kind):
+            raise TypeError(f"{name} is made of {found.kind}, not of {kind.kind}")
+        return found
+
+    def save(self, folder: Path) -> None:
+        for name, spec in self.specs.items():
+            (folder / f"{name}.json").write_text(json.dumps(spec.to_dict()), encoding="utf-8")
+        saved = {
+            "specs": {name: spec.kind for name, spec in self.specs.items()},
+            "inputs": dict(self.inputs),
+            "targets": {name: asdict(target) for name, target in self.targets.items()},
+        }
+        unfinished = folder / ".schema.json"  # what has no schema.json is of an older format
+        unfinished.write_text(json.dumps(saved, indent=1), encoding="utf-8")
+        unfinished.replace(folder / "schema.json")
+
+    @staticmethod
+    def load(folder: Path) -> Schema:
+        with damage_named(folder / "schema.json") as saved:
+            kinds = {str(name): SPECS[kind] for name, kind in saved["specs"].items()}
+            inputs = {str(name): str(spec) for name, spec in saved["inputs"].items()}
+            targets = {str(name): Target(**target) for name, target in saved["targets"].items()}
+        specs: dict[str, Spec] = {}
+        for name, kind in kinds.items():
+            with damage_named(folder / f"{name}.json") as saved:
+                specs[name] = kind.from_dict(saved)
+        with damage_named(folder / "schema.json"):
+            return Schema(specs, inputs, targets)
+
+
+class damage_named:
+    """Reads a file of JSON; whatever is wrong with it, or with what is made of it, is told by its name."""
+
+    def __init__(self, path: Path):
+        self.path = path
+
+    def __enter__(self) -> Any:
+        try:
+            return parse_json(self.path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise CheckpointError(f"{self.path}: cannot be read: {error.strerror}.") from None
+        except ValueError:
+            raise self._damaged() from None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: Any) -> None:
+        if isinstance(error, ValueError | LookupError | TypeError | AttributeError):
+            raise self._damaged() from None
+
+    def _damaged(self) -> CheckpointError:
+        return CheckpointError(f"{self.path}: damaged: not what seqwise wrote. Restore it or train again.")
+
+
+def text_schema(tokenizer: Tokenizer) -> Schema:
+    """Running text: predict the next token."""
+    return Schema({"tokens": TokenSpec(tokenizer)}, {"tokens": "tokens"}, {"tokens": Target("tokens", NEXT_TOKEN)})
+
+
+def series_schema(values: ValueSpec) -> Schema:
+    """Columns of numbers: predict the next row."""
+    return Schema({"values": values}, {"values": "values"}, {"values": Target("values", NEXT_VALUES)})
+
+
+def pair_schema(source: Tokenizer, target: Tokenizer) -> Schema:
+    """A source and its target, made of the same tokens where both have one tokenizer."""
+    targets = {"tokens": Target("tokens", SEQUENCE)}
+    if source is target:
+        return Schema({"tokens": TokenSpec(target)}, {"source": "tokens", "tokens": "tokens"}, targets)
+    specs = {"source": TokenSpec(source), "tokens": TokenSpec(target)}
+    return Schema(specs, {"source": "source", "tokens": "tokens"}, targets)
+
+
+def pair_tokenizers(schema: Schema) -> tuple[Tokenizer, Tokenizer]:
+    """Of source and target."""
+    return schema.input("source", TokenSpec).tokenizer, schema.target("tokens", TokenSpec).tokenizer
+
+
+def answer_schema(inputs: TokenSpec | ValueSpec, labels: Sequence[str]) -> Schema:
+    """Sequences with one answer each: one of these labels, or a number where there are none."""
+    answer: Spec = LabelSpec(list(labels)) if labels else NumberSpec()
+    targets = {answer.kind: Target(answer.kind, LABEL if labels else NUMBER)}
+    return Schema({inputs.kind: inputs, answer.kind: answer}, {inputs.kind: inputs.kind}, targets)

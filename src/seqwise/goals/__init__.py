@@ -1,0 +1,26 @@
+"""Goals: what is done about a kind of target: how it is batched, validated, scored, sampled and predicted. GOALS is the
+table.
+
+next_token    of running text                  bits per character
+next_values   of columns of numbers            log-likelihood, error and coverage of forecasts
+label         of a whole sequence              accuracy
+number        of a whole sequence              squared error
+sequence      of tokens, for a source          BLEU, chrF, exact matches
+"""
+
+from __future__ import annotations
+
+from ..data.schema import LABEL, NEXT_TOKEN, NEXT_VALUES, NUMBER, SEQUENCE
+from .answer import AnswerGoal
+from .goal import Goal as Goal
+from .next_token import NextTokenGoal
+from .next_values import NextValuesGoal
+from .sequence import SequenceGoal
+
+GOALS: dict[str, Goal] = {
+    NEXT_TOKEN: NextTokenGoal(),
+    NEXT_VALUES: NextValuesGoal(),
+    LABEL: AnswerGoal(),
+    NUMBER: AnswerGoal(),
+    SEQUENCE: SequenceGoal(),
+}

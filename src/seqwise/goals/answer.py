@@ -1,0 +1,76 @@
+"""One answer for a whole sequence: a label, or a number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from ..data.examples import ExampleData, Examples, ExampleStore
+from ..data.schema import Schema
+from ..errors import ConfigError
+from ..evaluation.answers import ROWS, AnswerScore, evaluate_answers, predict_answers
+from ..models.contract import Model
+from ..settings import DataConfig, TrainingConfig
+from .goal import Advance, BatchSource, Facts
+
+MOST_VALID = 5_000
+
+
+class AnswerGoal:
+    unit = "answers"
+    metrics = ("accuracy", "mean_squared_error", "nats_per_answer")
+    score_options: tuple[str, ...] = ()
+    reads_lines = False
+    writes_table = False
+
+    def facts(self, data: ExampleData, train: ExampleStore, schema: Schema, minutes: float | None) -> Facts:
+        return Facts(len(train), schema.only_input().size, "", minutes, length=train.inputs.shape[1])
+
+    def batches(self, store: ExampleStore, model: Model, config: TrainingConfig) -> BatchSource:
+        return Examples(store, batch_size=config.batch_size, seed=config.seed)
+
+    def sequences(self, store: ExampleStore, model: Model) -> list[Any]:
+        raise ConfigError("families that learn by counting or EM do not label; choose another --model.")
+
+    def beginning(self, store: ExampleStore, most: int) -> ExampleStore:
+        return store if most >= len(store) else ExampleStore(store.inputs[:most], store.answers[:most])
+
+    def validated(self, store: ExampleStore, most: int | None) -> ExampleStore:
+        return self.beginning(store, min(MOST_VALID, most or MOST_VALID))
+
+    def validate(self, model: Model, store: ExampleStore, most: int | None) -> float:
+        return evaluate_answers(model, self.validated(store, most)).nats_per_answer
+
+    def loss_as_value(self, score: Any) -> Callable[[float], float] | None:
+        return None  # from nats to right and wrong
+
+    def score(
+        self,
+        model: Model,
+        store: ExampleStore,
+        schema: Schema,
+        config: DataConfig,
+        *,
+        scored: str,
+        advance: Advance = lambda *_: None,
+        **options: Any,
+    ) -> AnswerScore:
+        return evaluate_answers(model, store, about=scored)
+
+    def sample(self, model: Model, store: Any, schema: Schema, config: TrainingConfig) -> str | None:
+        return None
+
+    def predicted(self, parts: Sequence[str], part: str) -> str:
+        return part
+
+    def predict(
+        self, model: Model, store: ExampleStore, schema: Schema, config: DataConfig, **options: Any
+    ) -> Iterator[str]:
+        """The answer to each example of a part."""
+        spec = schema.specs[schema.targets[schema.main].spec]
+        for start in range(0, len(store), ROWS):
+            for answer in predict_answers(model, store.batch(slice(start, start + ROWS))):
+                yield spec.decode(answer)
+
+    def next_command(self, path: str) -> str:
+        return f"seqwise evaluate {path}"

@@ -1,0 +1,165 @@
+"""What every kind of target can be asked for. Session, comparison, command line and API know these verbs only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+from ..data.batch import Batch
+from ..data.schema import Schema
+from ..decoding.translate import Answer
+from ..evaluation.segments import Metric, Segments
+from ..models.contract import Model
+from ..settings import DataConfig, TrainingConfig
+
+Tell = Callable[[str], None]
+"""Told a sentence on each thing that was decided, found or begun."""
+Advance = Callable[[str, int, int], None]
+"""Told (what, done, of how many) while data is prepared."""
+
+
+class Score(Protocol):
+    """What evaluation returns: numbers, words for them, and how they were computed."""
+
+    @property
+    def signature(self) -> str: ...
+    @property
+    def metric(self) -> Metric: ...
+    @property
+    def segments(self) -> Segments:
+        """Sums over stretches of the data, by which two models are compared."""
+        ...
+
+    def headline(self) -> str: ...
+    def rows(self) -> Iterator[tuple[str, str]]: ...
+    def to_dict(self) -> dict[str, Any]: ...
+
+
+class Data(Protocol):
+    """What a reader found: named parts, and words for them."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def parts(self) -> Mapping[str, Any]: ...
+    @property
+    def fingerprint(self) -> str: ...
+    @property
+    def description(self) -> str: ...
+    @property
+    def notes(self) -> list[str]:
+        """What was found odd, or dropped."""
+        ...
+
+
+class Store(Protocol):
+    """A part of the data, encoded."""
+
+    def __len__(self) -> int: ...
+
+
+class BatchSource(Protocol):
+    """Gives the batch of any step by itself, so that a run resumes at the exact place."""
+
+    steps_per_epoch: int
+
+    def batch(self, step: int) -> Batch: ...
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What sizes follow from (training/sizing)."""
+
+    train_tokens: int
+    """Tokens, rows of numbers, or examples in the training part."""
+    vocab_size: int
+    tokenizer: str
+    """Its kind; empty where the data is not text."""
+    minutes: float | None
+    """None where the budget is in steps or epochs."""
+    num_columns: int = 0
+    season: int = 0
+    """Numbers: steps after which the series resembles itself; 1 where it does not."""
+    length: int = 0
+    """Labels: steps of a sequence. Pairs: of the longest side."""
+    data: dict[str, Any] = field(default_factory=dict)
+    """Settings of the section data that were found in the training part."""
+
+
+@runtime_checkable
+class AnswersLines(Protocol):
+    """A goal whose models answer line by line."""
+
+    def answer_lines(
+        self, model: Model, lines: Iterable[str], schema: Schema, config: DataConfig, **options: Any
+    ) -> Iterator[Answer]: ...
+
+
+class Goal(Protocol):
+    """A row of GOALS: what is done about one kind of target."""
+
+    unit: str
+    """What a batch is counted in: tokens, steps, answers."""
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The numbers of a score that can be compared with a published figure."""
+        ...
+
+    score_options: tuple[str, ...]
+    """What `score` can be told besides."""
+    reads_lines: bool
+    """Whether `predict` reads lines, one question each."""
+    writes_table: bool
+    """Whether the lines that `predict` writes are a .csv: first the names of the columns, then numbers."""
+
+    def facts(self, data: Any, train: Any, schema: Schema, minutes: float | None) -> Facts: ...
+    def batches(self, store: Any, model: Model, config: TrainingConfig) -> BatchSource: ...
+    def sequences(self, store: Any, model: Model) -> list[Any]:
+        """The training part as families that learn by EM or counting want it."""
+        ...
+
+    def beginning(self, store: Any, most: int) -> Any:
+        """The beginning of a part, where it can be cut short."""
+        ...
+
+    def validated(self, store: Any, most: int | None) -> Any:
+        """The beginning of a part that `validate` reads."""
+        ...
+
+    def validate(self, model: Model, store: Any, most: int | None) -> float:
+        """Nats per token, step or answer on the beginning of a part."""
+        ...
+
+    def loss_as_value(self, score: Any) -> Callable[[float], float] | None:
+        """What turns the result of `validate` into the value of a score's metric; None where there is no way."""
+        ...
+
+    def score(
+        self,
+        model: Model,
+        store: Any,
+        schema: Schema,
+        config: DataConfig,
+        *,
+        scored: str,
+        advance: Advance = lambda *_: None,
+        **options: Any,
+    ) -> Score:
+        """How well the model does on a part; `advance` is told how far it is, where that takes long."""
+        ...
+
+    def sample(self, model: Model, store: Any, schema: Schema, config: TrainingConfig) -> str | None:
+        """A text as the model writes now, of a part where it needs one; None where it does not write."""
+        ...
+
+    def predicted(self, parts: Sequence[str], part: str) -> str:
+        """The part that `predict` is given, where this one was meant."""
+        ...
+
+    def predict(self, model: Model, store: Any, schema: Schema, config: DataConfig, **options: Any) -> Iterator[str]:
+        """Answers, one a line: forecasts of what comes after the part, labels or tags."""
+        ...
+
+    def next_command(self, path: str) -> str: ...

@@ -1,0 +1,107 @@
+"""The next row of columns of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..data.batches import Streams, Windows
+from ..data.numbers import NumberData, NumberStore, seasons_by_column
+from ..data.schema import Schema, ValueSpec
+from ..data.seasons import main_season
+from ..evaluation.forecasts import (
+    ForecastScore,
+    default_horizon,
+    evaluate_forecasts,
+    forecasts,
+    log_densities_of,
+)
+from ..models.contract import Model
+from ..settings import DataConfig, TrainingConfig
+from .goal import Advance, BatchSource, Facts
+
+
+class NextValuesGoal:
+    unit = "steps"
+    metrics = ("log_likelihood_per_step", "mae", "mae_over_naive", "coverage")
+    score_options: tuple[str, ...] = ("horizon", "season")
+    reads_lines = False
+    writes_table = True
+
+    def facts(self, data: NumberData, train: NumberStore, schema: Schema, minutes: float | None) -> Facts:
+        found, num_columns = {"season": data.seasons}, len(data.columns)
+        return Facts(len(train), 0, "", minutes, num_columns=num_columns, season=data.season, data=found)
+
+    def batches(self, store: NumberStore, model: Model, config: TrainingConfig) -> BatchSource:
+        common = {"context": config.context, "batch_size": config.batch_size, "seed": config.seed}
+        if model.carries_state:
+            return Streams(store, **common)
+        return Windows(store, stride=config.stride or max(1, config.context // 4), **common)
+
+    def sequences(self, store: NumberStore, model: Model) -> list[Any]:
+        first = 0 if getattr(model, "reads_empty_start", False) else 1
+        return [(store.values[first:], store.is_observed[first:])]
+
+    def beginning(self, store: NumberStore, most: int) -> NumberStore:
+        return store.beginning(most)
+
+    def validated(self, store: NumberStore, most: int | None) -> NumberStore:
+        return store
+
+    def validate(self, model: Model, store: NumberStore, most: int | None) -> float:
+        store = store if most is None else store.beginning(most)
+        is_observed = store.is_observed[store.first :].any(axis=1)
+        return float(-log_densities_of(model, store)[is_observed].mean())
+
+    def loss_as_value(self, score: Any) -> Callable[[float], float]:
+        return lambda nats: nats + score.log_scale  # from scaled units to the data's own
+
+    def score(
+        self,
+        model: Model,
+        store: NumberStore,
+        schema: Schema,
+        config: DataConfig,
+        *,
+        scored: str,
+        advance: Advance = lambda *_: None,
+        **options: Any,
+    ) -> ForecastScore:
+        scaling, horizon = _values(schema), options.get("horizon", config.horizon)
+        season = replace(config, season=options.get("season", config.season)).season  # checked as any other
+        seasons = seasons_by_column(season, scaling.columns)
+        return evaluate_forecasts(model, store, scaling, seasons=seasons, horizon=horizon, about=scored)
+
+    def sample(self, model: Model, store: Any, schema: Schema, config: TrainingConfig) -> str | None:
+        return None
+
+    def predicted(self, parts: Sequence[str], part: str) -> str:
+        """What comes after the data comes after its last part."""
+        return parts[-1]
+
+    def predict(
+        self, model: Model, store: NumberStore, schema: Schema, config: DataConfig, **options: Any
+    ) -> Iterator[str]:
+        """A forecast of what comes after the data, as a .csv: for each column the middle and a 95 % interval."""
+        scaling = _values(schema)
+        horizon = options.get("horizon")
+        if horizon is None:
+            seasons = seasons_by_column(config.season, scaling.columns)
+            horizon = config.horizon or default_horizon(main_season(seasons))
+        origin = np.array([len(store)])
+        found = forecasts(model, store, origin, horizon, seed=options.get("seed") or 0)
+        middle, low, high = (scaling.decode(values)[0] for values in found)  # (h, C)
+        yield ",".join(["step", *(f"{c}{suffix}" for c in scaling.columns for suffix in ("", "_low", "_high"))])
+        for step in range(horizon):
+            cells = [f"{v[step, c]:.6g}" for c in range(len(scaling.columns)) for v in (middle, low, high)]
+            yield ",".join([str(step + 1), *cells])
+
+    def next_command(self, path: str) -> str:
+        return f"seqwise predict {path} --horizon 24"
+
+
+def _values(schema: Schema) -> ValueSpec:
+    return schema.target("values", ValueSpec)

@@ -1,0 +1,39 @@
+"""What a body hands to its heads, and what a head answers.
+
+Shapes: B batch, T steps, D model width, N answers to choose from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Hidden states of the steps of a batch."""
+
+    hidden: Tensor  # (B, T, D)
+    is_step: Tensor | None = None
+    """(B, T) bool, False where a row is padded; None where every place is a step."""
+    layers: tuple[Tensor, ...] = ()
+    """(B, T, D) of each layer, the lowest first, where a body was asked for them."""
+
+    @property
+    def lengths(self) -> Tensor:
+        """Steps in each row, (B,)."""
+        if self.is_step is None:
+            return torch.full((self.hidden.shape[0],), self.hidden.shape[1], device=self.hidden.device)
+        return self.is_step.sum(dim=1)
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What belongs to each row: its label, its number, or a tag for each of its steps."""
+
+    answers: Tensor
+    """(B,) labels or numbers, (B, T) tags."""
+    log_probs: Tensor | None = None
+    """(B, N) or (B, T, N), nats, where there are N answers to choose from."""

@@ -1,0 +1,90 @@
+"""A body with heads: the verbs of every neural family that reads one sequence.
+
+    hidden = body.encode(inputs)                                   (1)
+    log p(target) = head.score(hidden, target)                     (2)   a head for each target of the schema
+    objective = sum over targets of weight * -log p / count        (3)   each a named term
+
+The first target is the main one: by it a model is scored, predicts and, where its head continues, goes on.
+
+Shapes: B batch, T steps, D model width, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from ..data.batch import Batch
+from ..errors import ConfigError
+from ..layers.stream import Prediction
+from .contract import Body, Head, Loss, State, Term
+
+
+class HeadedModel(nn.Module):
+    body: Body
+
+    def __init__(self, body: nn.Module, heads: Mapping[str, nn.Module], weights: Mapping[str, float], vocab_size: int):
+        """`heads` and the `weights` of their terms by the name of the target; `vocab_size`: answers of the main one."""
+        super().__init__()
+        self.body, self.head = body, nn.ModuleDict(heads)  # type: ignore[assignment]
+        self.weights, self.vocab_size, self.main = dict(weights), vocab_size, next(iter(heads))
+        self.context = self.body.context
+        self.continues: bool = self.main_head.continues
+        self.carries_state = self.body.carries_state and self.continues
+
+    @property
+    def main_head(self) -> Head:
+        return cast(Head, self.head[self.main])
+
+    def fresh_state(self, batch_size: int) -> State:
+        return self.body.fresh_state(batch_size)
+
+    def score(self, batch: Batch, state: State | None = None) -> tuple[Tensor, State | None]:
+        """log p of each target: of the main one, or of the only one that the batch has."""
+        encoded = self.body.encode(batch.inputs, self._used(state))  # (1)
+        name = self.main if self.main in batch.targets else next(iter(batch.targets))
+        return cast(Head, self.head[name]).score(encoded.stream, batch.targets[name]), encoded.state  # (2)
+
+    def loss(self, batch: Batch, state: State | None = None) -> Loss:
+        encoded, terms = self.body.encode(batch.inputs, self._used(state)), dict[str, Term]()
+        for name, wanted in batch.targets.items():
+            log_probs = cast(Head, self.head[name]).score(encoded.stream, wanted)
+            if wanted.is_step is not None:
+                log_probs = log_probs.masked_fill(~wanted.is_step, 0.0)
+            terms[name] = Term(-log_probs.sum(), wanted.count(), self.weights[name], over=name)  # (3)
+        return Loss({**terms, **encoded.terms}, encoded.state)
+
+    def predict(self, batch: Batch, target: str | None = None) -> Prediction:
+        """The answer to each row, of the main target or another one."""
+        head = self.head[target or self.main]
+        if cast(Head, head).continues:
+            raise ConfigError("this model says what comes next and has no answers to give; use: seqwise generate.")
+        return head.predict(self.body.encode(batch.inputs, None).stream)  # type: ignore[operator]
+
+    def start(self, prompt: Batch) -> tuple[Any, State]:
+        """What comes after the prompt: log-probabilities (B, V), or a distribution of numbers."""
+        inputs = {name: field.crop(self.context) for name, field in prompt.inputs.items()}
+        encoded = self.body.encode(inputs, self.fresh_state(len(prompt)))
+        hidden, (field,) = encoded.stream.hidden, inputs.values()
+        last = hidden[torch.arange(len(prompt), device=hidden.device), field.lengths - 1]  # (B, D)
+        assert encoded.state is not None
+        return self._continuing.expect(last), encoded.state
+
+    def step(self, said: Tensor, state: State, *more: Tensor | None) -> tuple[Any, State]:
+        """And after one more step: tokens (B,), or values (B, C) and which of them are there."""
+        encoded = self.body.encode({self.main: self._continuing.read(said, *more)}, state)
+        assert encoded.state is not None
+        return self._continuing.expect(encoded.stream.hidden[:, 0]), encoded.state
+
+    @property
+    def _continuing(self) -> Any:
+        if not self.continues:
+            raise ConfigError("this model answers a whole sequence: it does not go on from a prompt.")
+        return self.head[self.main]
+
+    def _used(self, state: State | None) -> State | None:
+        """A whole sequence is answered at once: nothing goes on from one to the next."""
+        return state if self.continues else None

@@ -1,0 +1,275 @@
+"""From what is asked for to a run folder that is ready to learn: the data read and encoded, the sizes chosen.
+
+session = prepare(Request.of("poems.txt", model="lstm", out="runs/poems", minutes=2))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ..config import build
+from ..data.schema import Schema, TokenSpec
+from ..errors import CheckpointError, ConfigError
+from ..goals.goal import Advance, Tell
+from ..machine import check_memory
+from ..models import MODELS, Family, family, num_parameters
+from ..models.build import sees_all
+from ..run import Run, RunConfig, check_free
+from ..settings import DataConfig, TokenizerConfig, TrainingConfig
+from ..tasks import Task, goal_of, task_for, task_named
+from ..wording import counted
+from .learners import LEARNERS, choose_device, freeze
+from .overrides import BUDGETS, check_overrides, check_present, check_same, moved_data
+from .request import Request
+from .session import Session, learner_of
+from .sizing import DEFAULT_MINUTES, fitting_heads, least_training_bytes, narrowed, suggest
+from .transfer import Transfer, transfer
+
+MAX_VALID_TOKENS = 250_000  # for a validation while training
+
+
+def prepare(
+    request: Request,
+    *,
+    schema: Schema | None = None,
+    tell: Tell = lambda _: None,
+    advance: Advance = lambda *_: None,
+) -> Session:
+    """Check everything, encode the data, choose the sizes, and create the run folder. Nothing is written before.
+
+    `schema` is one that was learned from this data already.
+    """
+    request = request.checked()
+    check_free(request.out)
+    row, base = family(request.model), _base_of(request)
+    task = choose_task(request)
+    settings = _checked_settings(request, row, task)
+    data_config = build(DataConfig, settings["data"], section="data", where=request.where)
+    tokenizer = build(TokenizerConfig, settings["tokenizer"], section="tokenizer", where=request.where)
+
+    data = task.open(data_config)
+    for sentence in (data.description, *data.notes):
+        tell(sentence)
+    schema = schema or _schema_of(task, data, tokenizer, base, tell)
+    stores = task.stores(data, schema, advance)
+    sized = _choose_sizes(request, settings, base, schema, goal_of(task, schema), data, stores)
+    found = {name: value for name, value in sized.data.items() if getattr(data_config, name) is None}
+    data_config = replace(data_config, **found, fingerprint=data.fingerprint, description=data.description)
+    main = schema.specs[schema.targets[schema.main].spec]
+    if isinstance(main, TokenSpec):
+        tokenizer = replace(tokenizer, kind=main.tokenizer.kind)  # type: ignore[arg-type]
+    config = RunConfig(request.model, data_config, tokenizer, sized.model, sized.training, task=task.name)
+    _check_fits(row, config, schema, len(stores["train"]))
+    tell(sizes_in_words(config, schema))
+    weights = None
+    if base is not None:
+        moved = transferred(base, config, schema, settings["model"])
+        weights = moved.weights
+        if moved.started or moved.grown:
+            for sentence in moved.sentences():
+                tell(sentence)
+    return Session(Run.create(request.out, config, schema, initial_weights=weights), task, data, stores)
+
+
+def choose_task(request: Request) -> Task:
+    """The task that was asked for, or that the data is taken for; the family must do it."""
+    found = task_named(task_for(request.task, request.source, request.columns or ()))
+    doing = [name for name, row in MODELS.items() if set(found.kinds) <= row.learns.keys()]
+    if request.model not in doing:
+        raise ConfigError(
+            f"{request.source[0]} is taken for {found.name} ({found.title}), which {request.model} does not do. "
+            f"Families that do: {', '.join(doing)}."
+        )
+    if request.season is not None and "season" not in found.options:
+        raise ConfigError(f"--season goes with numbers, and this is taken for {found.name}; drop it.")
+    return found
+
+
+def _base_of(request: Request) -> Run | None:
+    if request.start_from is None:
+        return None
+    base = Run.open(request.start_from)
+    if base.config.model_name != request.model:
+        raise ConfigError(
+            f"{base.path} is a {base.config.model_name} model; --model {request.model} cannot start from it."
+        )
+    if request.tokenizer is not None:
+        raise ConfigError(f"--from {base.path} brings its own tokenizer; drop --tokenizer.")
+    return base
+
+
+def _checked_settings(request: Request, row: Family, task: Task) -> dict[str, dict[str, Any]]:
+    """What was set, by section, with the mistakes told that can be told before the data is read."""
+    learners = [LEARNERS[row.learns[kind]] for kind in task.kinds]
+    for learner in learners:
+        learner.check_budget(request.model, request.epochs)
+    settings = request.settings()
+    check_overrides(settings, row.config, request.where)
+    if learners[0].needs_budget and not set(BUDGETS) & set(settings["training"]):
+        settings["training"]["minutes"] = DEFAULT_MINUTES
+    choose_device(build(TrainingConfig, settings["training"], section="training", where=request.where).device)
+    return settings
+
+
+def _schema_of(task: Task, data: Any, tokenizer: TokenizerConfig, base: Run | None, tell: Tell) -> Schema:
+    """The base's own where the same is asked for; else the task's, with what the base has learned to read."""
+    if base is not None and base.config.task == task.name:
+        return base.schema
+    return task.schema(data, tokenizer, tell, base.schema if base is not None else None)
+
+
+@dataclass(frozen=True)
+class _Sized:
+    model: Any
+    training: TrainingConfig
+    data: dict[str, Any]
+    """Settings of the section data that were found in the training part."""
+
+
+def _choose_sizes(
+    request: Request,
+    settings: dict[str, dict[str, Any]],
+    base: Run | None,
+    schema: Schema,
+    goal: Any,
+    data: Any,
+    stores: dict[str, Any],
+) -> _Sized:
+    """Sizes by rule, over them those of the run that is started from, over those what was set."""
+    row, asked = family(request.model), settings["model"]
+    facts = goal.facts(data, stores["train"], schema, settings["training"].get("minutes"))
+    model, training = suggest(request.model, schema.kind, facts)
+    model = fitting_heads(model, asked)
+    most = settings["training"].get("most_parameters", 0)
+    if most and row.learns[schema.kind] == "gradients":
+        model = _small_enough(row, {**model, **asked}, schema, most)
+    if "context" in asked:
+        training["context"] = asked["context"]
+    if base is not None:
+        model, training = vars(base.config.model), {**training, "context": base.config.training.context}
+    model_config: Any = build(row.config, {**model, **asked}, section="model", where=request.where)
+    chosen = build(TrainingConfig, {**training, **settings["training"]}, section="training", where=request.where)
+    chosen = replace(chosen, threads=chosen.threads or torch.get_num_threads())
+    if chosen.valid_tokens == 0 and len(stores["valid"]) > MAX_VALID_TOKENS:
+        chosen = replace(chosen, valid_tokens=MAX_VALID_TOKENS)
+    _check_context(model_config, chosen)
+    return _Sized(model_config, chosen, facts.data)
+
+
+def _small_enough(row: Family, settings: dict[str, Any], schema: Schema, most: int) -> dict[str, Any]:
+    """The settings, narrower by steps until the model has at most so many parameters."""
+    while num_parameters(row.build(row.config(**settings), schema)) > most:
+        narrower = narrowed(settings)
+        if narrower is None:
+            raise ConfigError(f"even the narrowest network has more than {most:,} parameters here; allow more.")
+        settings = narrower
+    return settings
+
+
+def _check_fits(row: Family, config: RunConfig, schema: Schema, train_tokens: int) -> None:
+    """What does not fit into memory, or names no weight, is told before anything is written."""
+    built, training = row.build(config.model, schema), config.training
+    if row.learns[schema.kind] != "gradients":
+        return
+    check_memory(
+        least_training_bytes(num_parameters(built), config.model, training, train_tokens),
+        f"training {num_parameters(built):,} weights, {training.batch_size} x {training.context} steps at a time,",
+        "Choose a smaller model.model_dim, training.batch_size or training.context, or compute batches in parts: "
+        "training.micro_batches.",
+    )
+    freeze(built, training.freeze)
+
+
+def transferred(base: Run, config: RunConfig, schema: Schema, asked: dict[str, Any]) -> Transfer:
+    """The weights of the base as the new run takes them over; what starts anew starts by the run's seed."""
+    torch.manual_seed(config.training.seed)
+    model = family(config.model_name).build(config.model, schema)
+    weights = dict(base.load_model().state_dict())
+    if isinstance(model, torch.nn.Module):
+        changed = ", ".join(f"model.{name} = {value}" for name, value in asked.items())
+        return transfer(weights, base.schema, model, schema, where=str(base.path), changed=changed)
+    return Transfer(weights, list(weights), [], [], [])
+
+
+def resume(
+    out: Path,
+    *,
+    asked: dict[str, Any] | None = None,
+    tell: Tell = lambda _: None,
+    advance: Advance = lambda *_: None,
+) -> Session:
+    """Go on with a run from its newest whole checkpoint. What was asked for must be what the run was made with.
+
+    Data that was moved may be named by its new place.
+    """
+    run = Run.open(out)
+    asked = dict(asked or {})
+    data_config = moved_data(run, asked)
+    check_same(run, asked)
+    check_present(run, data_config, f"seqwise train NEWPATH --resume --out {out}")
+    task = task_named(run.config.task)
+    data = task.open(data_config)
+    if data.fingerprint != run.config.data.fingerprint:
+        changed = "has changed since" if data_config == run.config.data else "does not hold the same"
+        raise CheckpointError(
+            f"{out} was trained on other data: {', '.join(data_config.source)} {changed} "
+            f"(sha256 {data.fingerprint[:12]}…, was {run.config.data.fingerprint[:12]}…). "
+            "Restore the data, or train a new run with another --out."
+        )
+    if data_config != run.config.data:
+        run.save_config(replace(run.config, data=data_config))
+        tell(f"{', '.join(data_config.source)} holds the data of {out}, and is read from now on")
+    checkpoint, notes = run.latest_checkpoint()
+    for sentence in notes:
+        tell(sentence)
+    if checkpoint is None:
+        tell(f"{out}: no checkpoint yet; starting from the first step")
+        run.cut_log(0)
+    else:
+        _go_back(run, checkpoint.step, checkpoint.progress, tell)
+    return Session(run, task, data, task.stores(data, run.schema, advance), checkpoint)
+
+
+def _go_back(run: Run, step: int, progress: dict[str, Any], tell: Tell) -> None:
+    """The log as it was at a checkpoint; what may differ from then on is told."""
+    config, learner = run.config, learner_of(run)
+    what = "trained to the end already, at" if learner.is_over(progress, config) else "going on from"
+    tell(f"{run.path}: {what} step {step:,} of {learner.steps(config):,}")
+    if not run.cut_log(int(progress["log_length"])):
+        tell(f"{run.path / 'log.jsonl'} has lost its end: some reports before step {step:,} are missing")
+    if config.training.threads and config.training.threads != torch.get_num_threads():
+        tell(f"using {counted(config.training.threads, 'thread')} as before, so that the numbers are the same")
+    if config.torch != torch.__version__:
+        tell(f"begun with torch {config.torch}, going on with {torch.__version__}: the numbers may differ slightly")
+
+
+def _check_context(model_config: Any, training: TrainingConfig) -> None:
+    limit = vars(model_config).get("context")
+    if limit is not None and training.context > limit:
+        raise ConfigError(
+            f"training.context = {training.context} is longer than model.context = {limit}. "
+            f"Set model.context={training.context}, or a shorter training.context."
+        )
+
+
+SHOWN = (
+    *("smoothing", "order", "num_states", "state_dim", "window", "cell", "attention", "num_layers", "model_dim"),
+    *("num_heads", "kernel_size"),
+    *("context", "dropout"),
+)
+
+
+def sizes_in_words(config: RunConfig, schema: Schema) -> str:
+    settings = vars(config.model)
+    shown: Sequence[str] = (*SHOWN, "pooling") if sees_all(schema) else SHOWN
+    model = ", ".join(f"{name} {settings[name]}" for name in shown if name in settings)
+    if family(config.model_name).learns[schema.kind] != "gradients":
+        return f"{config.model_name}: {model}"
+    t = config.training
+    rows = f"{t.batch_tokens:,} tokens a side" if t.batch_tokens else f"{t.batch_size} x {t.context} steps"
+    return f"{config.model_name}: {model}; {t.optimizer}, rate {t.learning_rate:g}, batches of {rows}"
