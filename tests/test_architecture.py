@@ -15,6 +15,7 @@ import seqwise
 ROOT = Path(seqwise.__file__).parent
 STAGES = [
     {"errors", "config", "settings", "checks", "machine", "wording"},
+    {"kernels"},
     {"pages", "text"},
     {"data"},
     {"layers"},

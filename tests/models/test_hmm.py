@@ -24,7 +24,7 @@ from seqwise.data.batch import (
     prompt_batch,
 )
 from seqwise.errors import CheckpointError, ConfigError, DataError
-from seqwise.layers.hidden_chain import best_path, plain_expectations
+from seqwise.kernels.hidden_chain import best_path, plain_expectations
 from seqwise.models import hmm
 from seqwise.models.contract import Interface, State
 from seqwise.models.hmm import HMM, HMMConfig, Observed

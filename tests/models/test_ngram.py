@@ -17,8 +17,9 @@ from seqwise.data.store import build_store
 from seqwise.data.vocab import Vocab
 from seqwise.errors import ConfigError
 from seqwise.evaluation.likelihood import evaluate
+from seqwise.layers.gram_counts import estimate_discounts
 from seqwise.models.contract import Interface
-from seqwise.models.ngram import Ngram, NgramConfig, estimate_discounts
+from seqwise.models.ngram import Ngram, NgramConfig
 from seqwise.run import interface_of
 from seqwise.text import train_tokenizer
 

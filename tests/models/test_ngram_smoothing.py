@@ -19,17 +19,11 @@ from seqwise.data.batch import Batch, Tokens, next_token_batch, prompt_batch
 from seqwise.data.source import open_text
 from seqwise.data.store import build_store
 from seqwise.errors import CheckpointError, ConfigError, DataError
-from seqwise.layers.gram_trie import FEW
+from seqwise.kernels.gram_trie import FEW
+from seqwise.layers.gram_counts import estimate_discount, estimate_discounts, estimate_ratios
 from seqwise.models import ngram
 from seqwise.models.contract import Interface
-from seqwise.models.ngram import (
-    Ngram,
-    NgramConfig,
-    Smoothing,
-    estimate_discount,
-    estimate_discounts,
-    estimate_ratios,
-)
+from seqwise.models.ngram import Ngram, NgramConfig, Smoothing
 from seqwise.text import train_tokenizer
 
 Gram = tuple[int, ...]

@@ -38,7 +38,7 @@ from torch.distributions import Categorical, Independent, MixtureSameFamily, Nor
 
 from ..data.batch import Batch, Values
 from ..errors import CheckpointError, ConfigError, DataError
-from ..layers.hidden_chain import (
+from ..kernels.hidden_chain import (
     LARGEST,
     NEGLIGIBLE,
     best_path,
