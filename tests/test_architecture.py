@@ -33,6 +33,13 @@ STAGES = [
 ]
 RANK = {name: rank for rank, stage in enumerate(STAGES) for name in stage}
 FILES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
+MOST_LINES, MOST_LINES_OF_A_FUNCTION = 500, 60
+STILL_LONG = {
+    "api.py",
+    "comparison/compare.py choose_settings",
+    "comparison/jobs.py train_trial",
+    "training/session.py prepare",
+}
 HEAVY = ("torch", "numba", "tokenizers", "numpy", "safetensors")
 
 
@@ -40,10 +47,14 @@ def stage_of(file: str) -> str:
     return file.split("/")[0].removesuffix(".py")
 
 
+def parsed(file: str) -> ast.Module:
+    return ast.parse((ROOT / file).read_text(encoding="utf-8"))
+
+
 def imported_stages(file: str) -> Iterator[tuple[int, str]]:
     """Line and stage of everything of ours that a file imports, inside functions too."""
     package = ["seqwise", *file.split("/")[:-1]]
-    for node in ast.walk(ast.parse((ROOT / file).read_text(encoding="utf-8"))):
+    for node in ast.walk(parsed(file)):
         if isinstance(node, ast.Import):
             modules = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -84,6 +95,40 @@ def test_the_imports_are_really_seen() -> None:
     assert not is_allowed("layers", "models")
     assert not is_allowed("decoding", "evaluation")
     assert is_allowed("cli", "text")
+
+
+def libraries(file: str) -> set[str]:
+    """What a file imports from outside of the standard library and of ours."""
+    found = set()
+    for node in ast.walk(parsed(file)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            found.add(node.module.partition(".")[0])
+    return found - sys.stdlib_module_names - {"seqwise"}
+
+
+def test_what_numba_compiles_stands_in_kernels_and_needs_nothing_else() -> None:
+    uses = {file: libraries(file) for file in FILES}
+    compiled = {file for file, names in uses.items() if "numba" in names}
+    assert compiled == {file for file in FILES if stage_of(file) == "kernels"} - {"kernels/__init__.py"}
+    assert set().union(*(uses[file] for file in compiled)) == {"numba", "numpy"}
+    assert {stage for file in compiled for _, stage in imported_stages(file)} <= {"kernels"}
+
+
+def long_parts(file: str) -> Iterator[str]:
+    """The file, and the functions in it, that have too many lines to be read as one."""
+    tree, num_lines = parsed(file), len((ROOT / file).read_text(encoding="utf-8").splitlines())
+    if num_lines > MOST_LINES:
+        yield file
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            num_lines = (node.end_lineno or 0) - node.lineno + 1
+            yield from [f"{file} {node.name}"] if num_lines > MOST_LINES_OF_A_FUNCTION else []
+
+
+def test_no_file_and_no_function_is_long() -> None:
+    assert {part for file in FILES for part in long_parts(file)} == STILL_LONG
 
 
 def python(code: str) -> subprocess.CompletedProcess[str]:
