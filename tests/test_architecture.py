@@ -7,10 +7,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 
 import seqwise
+from seqwise.cli import app
 
 ROOT = Path(seqwise.__file__).parent
 STAGES = [
@@ -41,6 +44,7 @@ STILL_LONG = {
     "training/session.py prepare",
 }
 HEAVY = ("torch", "numba", "tokenizers", "numpy", "safetensors")
+COMPUTING = tuple(name for name, rank in RANK.items() if RANK["data"] < rank < RANK["cli"] or name == "kernels")
 
 
 def stage_of(file: str) -> str:
@@ -141,30 +145,38 @@ def test_nothing_that_computes_is_imported_before_it_is_needed(module: str) -> N
     assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
 
 
+def commands(group: Any, before: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The program itself, and every command and group of commands that it has."""
+    yield before
+    for name, command in getattr(group, "commands", {}).items():
+        yield from commands(command, (*before, name))
+
+
+ALL_COMMANDS = list(commands(typer.main.get_command(app)))
+
+
+def test_every_command_is_seen() -> None:
+    assert {(), ("train",), ("import",), ("data",), ("data", "check")} <= set(ALL_COMMANDS)
+
+
 @pytest.mark.parametrize(
-    "arguments",
-    [
-        ["--help"],
-        ["train", "--help"],
-        ["evaluate", "--help"],
-        ["generate", "--help"],
-        ["models", "--help"],
-        ["doctor", "--help"],
-        ["data", "--help"],
-        ["data", "list"],
-    ],
-    ids=" ".join,
+    "arguments", [*((*command, "--help") for command in ALL_COMMANDS), ("data", "list")], ids=" ".join
 )
-def test_help_is_shown_without_importing_what_computes(arguments: list[str]) -> None:
+def test_help_is_shown_without_importing_what_computes(arguments: tuple[str, ...]) -> None:
     code = f"""
-import sys
+import sys, time
+began = time.perf_counter()
 from seqwise.cli import main
 sys.argv = ["seqwise", *{arguments}]
 try:
     main()
 finally:
-    sys.stderr.write(" ".join(m for m in {HEAVY} if m in sys.modules))
+    found = [m for m in sys.modules if m in {HEAVY} or m.startswith("seqwise.") and m.split(".")[1] in {COMPUTING}]
+    print(f"{{time.perf_counter() - began:.3f}} s")
+    sys.stderr.write(" ".join(found))
 """
     done = python(code)
+    *_, seconds = done.stdout.splitlines() or [""]
+    sys.stdout.write(f"seqwise {' '.join(arguments)}: {seconds}\n")
     assert (done.stderr, done.returncode) == ("", 0)
     assert "seqwise" in done.stdout
