@@ -133,13 +133,6 @@ def test_an_order_longer_than_the_text_is_what_the_text_can_give() -> None:
     assert torch.isfinite(model.score(next_token_batch(torch.tensor([[0, 1, 2, 1, 2, 1, 2]])))[0]).all()
 
 
-def test_discounts_follow_from_counts_of_counts_and_fall_back_without_them() -> None:
-    counts = np.repeat([1, 2, 3, 4], [40, 20, 10, 5])
-    y = 40 / 80
-    assert estimate_discounts(counts) == pytest.approx((1 - y * 2 * 20 / 40, 2 - y * 3 * 10 / 20, 3 - y * 4 * 5 / 10))
-    assert estimate_discounts(np.array([100, 200, 300])) == (0.5, 1.0, 1.5)
-
-
 def test_bad_settings_get_a_sentence() -> None:
     with pytest.raises(ConfigError, match="order = -1 should be at least 1, or 0 to choose it"):
         NgramConfig(order=-1)

@@ -263,18 +263,6 @@ def test_stupid_backoff_ranks_as_its_scores_do() -> None:
         assert ratio == pytest.approx(ratio[0])
 
 
-def test_discounts_and_ratios_follow_from_counts_of_counts_and_fall_back_without_them() -> None:
-    counts = np.repeat([1, 2, 3, 4, 5, 6], [60, 25, 12, 8, 6, 4])
-    assert estimate_discount(counts) == pytest.approx(60 / 110)
-    a = 6 * 4 / 60
-    assert estimate_ratios(counts)[0] == pytest.approx((2 * 25 / 60 - a) / (1 - a))
-    assert estimate_ratios(counts)[4] == pytest.approx((6 * 4 / (5 * 6) - a) / (1 - a))
-    assert estimate_discount(np.array([1, 1, 3])) == 0.5
-    assert estimate_ratios(np.array([1, 2, 3])) == [0.5, 0.75, 2.5 / 3, 0.875, 0.9]
-    rising = np.repeat([1, 2, 3, 4, 5, 6], [10, 20, 30, 40, 50, 60])
-    assert estimate_ratios(rising) == [0.5, 0.75, 2.5 / 3, 0.875, 0.9]
-
-
 # -- leaving grams out ---------------------------------------------------------------------------------------------
 
 
