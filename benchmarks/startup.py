@@ -9,28 +9,29 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-COMMANDS = [
-    [],
-    ["train"],
-    ["evaluate"],
-    ["generate"],
-    ["models"],
-    ["doctor"],
-    ["data"],
-    ["data", "list"],
-    ["data", "get"],
-    ["data", "check"],
-]
+import typer
+
+from seqwise.cli import app
+
 REPEATS = 7
 LIMIT = 0.3
+
+
+def commands(group: Any, before: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The program itself, and every command and group of commands that it has."""
+    yield before
+    for name, command in getattr(group, "commands", {}).items():
+        yield from commands(command, (*before, name))
 
 
 def main() -> None:
     program = Path(sys.executable).with_name("seqwise")
     worst = 0.0
-    for command in COMMANDS:
+    for command in commands(typer.main.get_command(app)):
         times = []
         for _ in range(REPEATS):
             began = time.perf_counter()

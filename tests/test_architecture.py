@@ -7,14 +7,18 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 
 import seqwise
+from seqwise.cli import app
 
 ROOT = Path(seqwise.__file__).parent
 STAGES = [
     {"errors", "config", "settings", "checks", "machine", "wording"},
+    {"kernels"},
     {"pages", "text"},
     {"data"},
     {"layers"},
@@ -32,17 +36,29 @@ STAGES = [
 ]
 RANK = {name: rank for rank, stage in enumerate(STAGES) for name in stage}
 FILES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
+MOST_LINES, MOST_LINES_OF_A_FUNCTION = 500, 60
+STILL_LONG = {
+    "api.py",
+    "comparison/compare.py choose_settings",
+    "comparison/jobs.py train_trial",
+    "training/session.py prepare",
+}
 HEAVY = ("torch", "numba", "tokenizers", "numpy", "safetensors")
+COMPUTING = tuple(name for name, rank in RANK.items() if RANK["data"] < rank < RANK["cli"] or name == "kernels")
 
 
 def stage_of(file: str) -> str:
     return file.split("/")[0].removesuffix(".py")
 
 
+def parsed(file: str) -> ast.Module:
+    return ast.parse((ROOT / file).read_text(encoding="utf-8"))
+
+
 def imported_stages(file: str) -> Iterator[tuple[int, str]]:
     """Line and stage of everything of ours that a file imports, inside functions too."""
     package = ["seqwise", *file.split("/")[:-1]]
-    for node in ast.walk(ast.parse((ROOT / file).read_text(encoding="utf-8"))):
+    for node in ast.walk(parsed(file)):
         if isinstance(node, ast.Import):
             modules = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -85,6 +101,40 @@ def test_the_imports_are_really_seen() -> None:
     assert is_allowed("cli", "text")
 
 
+def libraries(file: str) -> set[str]:
+    """What a file imports from outside of the standard library and of ours."""
+    found = set()
+    for node in ast.walk(parsed(file)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            found.add(node.module.partition(".")[0])
+    return found - sys.stdlib_module_names - {"seqwise"}
+
+
+def test_what_numba_compiles_stands_in_kernels_and_needs_nothing_else() -> None:
+    uses = {file: libraries(file) for file in FILES}
+    compiled = {file for file, names in uses.items() if "numba" in names}
+    assert compiled == {file for file in FILES if stage_of(file) == "kernels"} - {"kernels/__init__.py"}
+    assert set().union(*(uses[file] for file in compiled)) == {"numba", "numpy"}
+    assert {stage for file in compiled for _, stage in imported_stages(file)} <= {"kernels"}
+
+
+def long_parts(file: str) -> Iterator[str]:
+    """The file, and the functions in it, that have too many lines to be read as one."""
+    tree, num_lines = parsed(file), len((ROOT / file).read_text(encoding="utf-8").splitlines())
+    if num_lines > MOST_LINES:
+        yield file
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            num_lines = (node.end_lineno or 0) - node.lineno + 1
+            yield from [f"{file} {node.name}"] if num_lines > MOST_LINES_OF_A_FUNCTION else []
+
+
+def test_no_file_and_no_function_is_long() -> None:
+    assert {part for file in FILES for part in long_parts(file)} == STILL_LONG
+
+
 def python(code: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
 
@@ -95,30 +145,38 @@ def test_nothing_that_computes_is_imported_before_it_is_needed(module: str) -> N
     assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
 
 
+def commands(group: Any, before: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The program itself, and every command and group of commands that it has."""
+    yield before
+    for name, command in getattr(group, "commands", {}).items():
+        yield from commands(command, (*before, name))
+
+
+ALL_COMMANDS = list(commands(typer.main.get_command(app)))
+
+
+def test_every_command_is_seen() -> None:
+    assert {(), ("train",), ("import",), ("data",), ("data", "check")} <= set(ALL_COMMANDS)
+
+
 @pytest.mark.parametrize(
-    "arguments",
-    [
-        ["--help"],
-        ["train", "--help"],
-        ["evaluate", "--help"],
-        ["generate", "--help"],
-        ["models", "--help"],
-        ["doctor", "--help"],
-        ["data", "--help"],
-        ["data", "list"],
-    ],
-    ids=" ".join,
+    "arguments", [*((*command, "--help") for command in ALL_COMMANDS), ("data", "list")], ids=" ".join
 )
-def test_help_is_shown_without_importing_what_computes(arguments: list[str]) -> None:
+def test_help_is_shown_without_importing_what_computes(arguments: tuple[str, ...]) -> None:
     code = f"""
-import sys
+import sys, time
+began = time.perf_counter()
 from seqwise.cli import main
 sys.argv = ["seqwise", *{arguments}]
 try:
     main()
 finally:
-    sys.stderr.write(" ".join(m for m in {HEAVY} if m in sys.modules))
+    found = [m for m in sys.modules if m in {HEAVY} or m.startswith("seqwise.") and m.split(".")[1] in {COMPUTING}]
+    print(f"{{time.perf_counter() - began:.3f}} s")
+    sys.stderr.write(" ".join(found))
 """
     done = python(code)
+    *_, seconds = done.stdout.splitlines() or [""]
+    sys.stdout.write(f"seqwise {' '.join(arguments)}: {seconds}\n")
     assert (done.stderr, done.returncode) == ("", 0)
     assert "seqwise" in done.stdout

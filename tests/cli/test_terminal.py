@@ -13,10 +13,9 @@ from pathlib import Path
 import pytest
 
 import seqwise
-from seqwise.cli import note, say
 from seqwise.cli.comparing import _Bars
 from seqwise.cli.progress import _Bar, _Lines
-from seqwise.cli.terminal import shown_on
+from seqwise.cli.terminal import note, say, shown_on
 from seqwise.config import to_json
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31m\r\x00\x7f\u202e\u2066end\ttab\n"

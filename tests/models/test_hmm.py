@@ -24,7 +24,7 @@ from seqwise.data.batch import (
     prompt_batch,
 )
 from seqwise.errors import CheckpointError, ConfigError, DataError
-from seqwise.layers.hidden_chain import best_path, plain_expectations
+from seqwise.kernels.hidden_chain import plain_expectations
 from seqwise.models import hmm
 from seqwise.models.contract import Interface, State
 from seqwise.models.hmm import HMM, HMMConfig, Observed
@@ -641,23 +641,3 @@ def test_a_fresh_state_is_the_initial_belief_and_a_state_is_not_written_into() -
     model.score(next_token_batch(torch.tensor([[0, 1, 2], [3, 4, 0]])), state)
     model.step(torch.tensor([1, 2]), state)
     torch.testing.assert_close(state.own["belief"], kept.own["belief"])
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_of_equally_good_paths_the_lowest_from_the_end_is_found(seed: int) -> None:
-    """Whole numbers as logs: sums are exact, and many paths tie."""
-    random, Z, T = np.random.default_rng(seed), 3, 5
-    log_initial, log_table = -random.integers(2, size=Z).astype(float), -random.integers(2, size=(T, Z)).astype(float)
-    log_transition = -random.integers(2, size=(Z, Z)).astype(float)
-
-    def log_joint(path: tuple[int, ...]) -> float:
-        moves = sum(log_transition[i, j] for i, j in pairwise(path))
-        return float(log_initial[path[0]] + moves + sum(log_table[t, state] for t, state in enumerate(path)))
-
-    paths = list(product(range(Z), repeat=T))
-    top = max(map(log_joint, paths))
-    ties = [path for path in paths if log_joint(path) == top]
-    assert len(ties) > 1
-    path, found = best_path(np.arange(T), log_table, log_initial, np.ascontiguousarray(log_transition.T))
-    assert found == top
-    assert tuple(path) == min(ties, key=lambda path: path[::-1])

@@ -17,8 +17,9 @@ from seqwise.data.store import build_store
 from seqwise.data.vocab import Vocab
 from seqwise.errors import ConfigError
 from seqwise.evaluation.likelihood import evaluate
+from seqwise.layers.gram_counts import estimate_discounts
 from seqwise.models.contract import Interface
-from seqwise.models.ngram import Ngram, NgramConfig, estimate_discounts
+from seqwise.models.ngram import Ngram, NgramConfig
 from seqwise.run import interface_of
 from seqwise.text import train_tokenizer
 
@@ -130,13 +131,6 @@ def test_an_order_longer_than_the_text_is_what_the_text_can_give() -> None:
     model.fit(np.array([0, 1, 2, 1]))
     assert len(model.levels) == 4
     assert torch.isfinite(model.score(next_token_batch(torch.tensor([[0, 1, 2, 1, 2, 1, 2]])))[0]).all()
-
-
-def test_discounts_follow_from_counts_of_counts_and_fall_back_without_them() -> None:
-    counts = np.repeat([1, 2, 3, 4], [40, 20, 10, 5])
-    y = 40 / 80
-    assert estimate_discounts(counts) == pytest.approx((1 - y * 2 * 20 / 40, 2 - y * 3 * 10 / 20, 3 - y * 4 * 5 / 10))
-    assert estimate_discounts(np.array([100, 200, 300])) == (0.5, 1.0, 1.5)
 
 
 def test_bad_settings_get_a_sentence() -> None:

@@ -19,17 +19,11 @@ from seqwise.data.batch import Batch, Tokens, next_token_batch, prompt_batch
 from seqwise.data.source import open_text
 from seqwise.data.store import build_store
 from seqwise.errors import CheckpointError, ConfigError, DataError
-from seqwise.layers.gram_trie import FEW
+from seqwise.kernels.gram_trie import FEW
+from seqwise.layers.gram_counts import estimate_discount, estimate_discounts, estimate_ratios
 from seqwise.models import ngram
 from seqwise.models.contract import Interface
-from seqwise.models.ngram import (
-    Ngram,
-    NgramConfig,
-    Smoothing,
-    estimate_discount,
-    estimate_discounts,
-    estimate_ratios,
-)
+from seqwise.models.ngram import Ngram, NgramConfig, Smoothing
 from seqwise.text import train_tokenizer
 
 Gram = tuple[int, ...]
@@ -267,18 +261,6 @@ def test_stupid_backoff_ranks_as_its_scores_do() -> None:
         scores = np.array([plain.score(w, context) for w in range(6)])
         ratio = distribution(model, context) / scores
         assert ratio == pytest.approx(ratio[0])
-
-
-def test_discounts_and_ratios_follow_from_counts_of_counts_and_fall_back_without_them() -> None:
-    counts = np.repeat([1, 2, 3, 4, 5, 6], [60, 25, 12, 8, 6, 4])
-    assert estimate_discount(counts) == pytest.approx(60 / 110)
-    a = 6 * 4 / 60
-    assert estimate_ratios(counts)[0] == pytest.approx((2 * 25 / 60 - a) / (1 - a))
-    assert estimate_ratios(counts)[4] == pytest.approx((6 * 4 / (5 * 6) - a) / (1 - a))
-    assert estimate_discount(np.array([1, 1, 3])) == 0.5
-    assert estimate_ratios(np.array([1, 2, 3])) == [0.5, 0.75, 2.5 / 3, 0.875, 0.9]
-    rising = np.repeat([1, 2, 3, 4, 5, 6], [10, 20, 30, 40, 50, 60])
-    assert estimate_ratios(rising) == [0.5, 0.75, 2.5 / 3, 0.875, 0.9]
 
 
 # -- leaving grams out ---------------------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import sys
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,8 +11,10 @@ import typer
 
 from ..checks import check_comparison, check_run
 from ..errors import ConfigError, SeqwiseError
-from ..wording import as_typed, counted
-from .terminal import write
+from ..wording import as_typed
+from .data_commands import data_app
+from .options import AsJson, BeamWidth, LengthForm, LengthPenalty, Method, Season, names_of
+from .terminal import note, say, write
 
 app = typer.Typer(
     name="seqwise",
@@ -22,17 +23,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-data_app = typer.Typer(help="Data sets: list them, get them, check data before training.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
-
-Method = Annotated[str | None, typer.Option(help="Pairs: beam, greedy, sample, exhaustive.", show_default="beam")]
-BeamWidth = Annotated[int | None, typer.Option(help="Pairs: hypotheses kept.", show_default="5")]
-LengthPenalty = Annotated[float | None, typer.Option(help="Pairs: power of the norm of lengths.", show_default="1")]
-LengthForm = Annotated[str | None, typer.Option(help="Pairs: power or gnmt.", show_default="gnmt")]
-Season = Annotated[
-    int | None, typer.Option(help="Numbers: steps after which all columns repeat; 1 for none.", show_default="found")
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for a program to read.")]
 
 
 def main() -> None:
@@ -46,16 +37,6 @@ def main() -> None:
     except SeqwiseError as error:
         write(sys.stderr, f"error: {error}\n")
         sys.exit(2)
-
-
-def say(text: str = "") -> None:
-    """A line of result, to standard output."""
-    write(sys.stdout, text + "\n")
-
-
-def note(text: str) -> None:
-    """A line about the work, to standard error, so that results can be piped."""
-    write(sys.stderr, text + "\n")
 
 
 def show_version(wanted: bool) -> None:
@@ -107,16 +88,16 @@ def compare(
     """Find the model for your data: train all families under one budget, rank them, recommend one."""
     from .preflight import check_models, check_not_empty, given_data
 
-    check_not_empty(models=_names(models), tokenizers=_names(tokenizers))
-    check_models(_names(models))
+    check_not_empty(models=names_of(models), tokenizers=names_of(tokenizers))
+    check_models(names_of(models))
     if not resume:
-        data, valid, test = given_data(data or [], task=task, columns=_names(columns), valid=valid, test=test)
+        data, valid, test = given_data(data or [], task=task, columns=names_of(columns), valid=valid, test=test)
     elif out is not None:
         check_comparison(out)
     from .comparing import run_compare
 
     options: dict[str, Any] = {"minutes": minutes, "seeds": seeds, "task": task, "split": split_at}
-    options |= {"models": _names(models), "tokenizers": _names(tokenizers), "columns": _names(columns)}
+    options |= {"models": names_of(models), "tokenizers": names_of(tokenizers), "columns": names_of(columns)}
     options |= {"season": season}
     options |= {"valid": valid, "test": test, "seed": seed or None, "workers": workers if workers != 1 else None}
     options |= {"max_parameters": max_parameters, "max_latency_ms": max_latency_ms, "max_megabytes": max_megabytes}
@@ -131,10 +112,6 @@ def report(folder: Annotated[Path, typer.Argument(help="The folder of a comparis
     from .comparing import rebuild_report
 
     rebuild_report(folder)
-
-
-def _names(listed: str | None) -> list[str] | None:
-    return None if listed is None else [name.strip() for name in listed.split(",") if name.strip()]
 
 
 @app.command()
@@ -173,14 +150,16 @@ def train(
     from .preflight import check_not_empty, check_runs, given_data
 
     check_not_empty(tokenizer=tokenizer, device=device)
-    data, valid, test = given_data(data or [], model=model, task=task, columns=_names(columns), valid=valid, test=test)
+    data, valid, test = given_data(
+        data or [], model=model, task=task, columns=names_of(columns), valid=valid, test=test
+    )
     check_runs(*([out] if resume and out is not None else []), *([start_from] if start_from is not None else []))
     from .training import run_training
 
     overrides = [*(set_ or []), *([f"training.device={device}"] if device else [])]
     budget = {"minutes": minutes, "steps": steps, "epochs": epochs, "seed": seed}
     options: dict[str, Any] = {"tokenizer": tokenizer, "valid": valid, "test": test, "split": split_at}
-    options |= {"task": task, "columns": _names(columns), "season": season}
+    options |= {"task": task, "columns": names_of(columns), "season": season}
     run_training(
         data=data or [],
         model=model,
@@ -229,56 +208,18 @@ def evaluate(
     if view not in (None, "disjoint", "sliding", "carried"):
         raise ConfigError(f'--view "{view}" is not one of disjoint, sliding, carried.')
     check_there(others)
-    from ..api import TrainedRun
+    from .evaluating import open_runs, report_on_search, score_runs
 
-    trained = {name: TrainedRun(name) for name in folders}
-    tasks = {run.task.name for run in trained.values()}
-    if len(tasks) > 1:
-        raise ConfigError(f"runs on {' and '.join(sorted(tasks))} cannot be compared; evaluate them one by one.")
-    data = owned(others, *tasks)[0] if others else None
-    options: dict[str, Any] = {"view": view, "context": context, "stride": stride, "horizon": horizon, "season": season}
-    options |= {
-        "method": method,
-        "beam_width": beam_width,
-        "length_penalty": length_penalty,
-        "length_form": length_form,
-    }
+    trained = open_runs(folders)
+    task = next(iter(trained.values())).task.name
+    data = owned(others, task)[0] if others else None
+    lengths: dict[str, Any] = {"length_penalty": length_penalty, "length_form": length_form}
     if search_report:
-        _report_on_search(trained, data, split, {"length_penalty": length_penalty, "length_form": length_form}, as_json)
+        report_on_search(trained, data, lengths, split=split, as_json=as_json)
         return
-    from .progress import display
-
-    with display() as shown:
-        scores = {
-            name: run.evaluate(data, split=split, advance=shown.prepare, tell=shown.tell, **options)
-            for name, run in trained.items()
-        }
-    if as_json:
-        from .results import say_results
-
-        say_results("evaluate", ({"run": name, **score.to_dict()} for name, score in scores.items()))
-        return
-    from .tables import plain_scores, score_table
-
-    for line in score_table(scores) if tasks == {"text"} else plain_scores(scores):
-        say(line)
-
-
-def _report_on_search(
-    trained: dict[str, Any], data: str | None, split: str | None, options: dict[str, Any], as_json: bool
-) -> None:
-    from .results import say_results
-    from .tables import columns
-
-    reports = ((name, run.report_on_search(data, split=split, **options)) for name, run in trained.items())
-    if as_json:
-        say_results("evaluate", ({"run": name, **found.to_dict()} for name, found in reports))
-        return
-    for name, found in reports:
-        best = "all texts" if found.has_exhaustive else "the widest beams"
-        say(f"{name}: {counted(found.pairs, 'source')}; the best known is that of {best}")
-        for line in columns(list(found.rows())):
-            say(line)
+    options = {"view": view, "context": context, "stride": stride, "horizon": horizon, "season": season}
+    options |= {"method": method, "beam_width": beam_width, **lengths}
+    score_runs(trained, data, options, split=split, as_json=as_json)
 
 
 @app.command()
@@ -516,89 +457,3 @@ def doctor(as_json: AsJson = False) -> None:
         return
     for name, value in found.items():
         say(f"{name:<18} {value}")
-
-
-@data_app.command("list")
-def data_list(as_json: AsJson = False) -> None:
-    """The built-in corpora and the public data sets."""
-    from ..data.catalogue import catalogue
-
-    if as_json:
-        from .results import say_results
-
-        say_results("data list", map(asdict, catalogue()))
-        return
-    for found in catalogue():
-        where = "built in" if found.built_in else "at hand" if found.at_hand else found.how_to_get
-        say(f"{found.name:<18} {found.title} [{found.licence}] ({where})")
-
-
-@data_app.command("get")
-def data_get(names: Annotated[list[str], typer.Argument(help="Names from: seqwise data list.")]) -> None:
-    """Download public data sets and check them against their sha256."""
-    from ..data.public import PUBLIC, get_public, verify
-    from .progress import bytes_bar
-
-    for name in names:
-        total = sum(file.num_bytes for file in PUBLIC[name].files.values()) if name in PUBLIC else 0
-        with bytes_bar(name, total) as advance:
-            found = get_public(name, progress=advance)
-        for part, path in found.items():
-            verify(PUBLIC[name].files[part], path)
-            say(f"{name} {part}: {path} (sha256 verified)")
-
-
-@data_app.command("check")
-def data_check(
-    data: Annotated[list[str], typer.Argument(help="Text, pairs or a .csv: files, a folder, or a data set.")],
-    task: Annotated[str | None, typer.Option(help="text, numbers or pairs.", show_default="by the data")] = None,
-    columns: Annotated[str | None, typer.Option(help="Columns to read; of pairs source and target.")] = None,
-    valid: Annotated[str | None, typer.Option(help="A file to validate on.")] = None,
-    test: Annotated[str | None, typer.Option(help="A file to test on.")] = None,
-    split_at: Annotated[str | None, typer.Option(help="Shares in per cent.", show_default="90/5/5")] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Look at data before training.
-
-    Text: encoding, odd lines, leakage between parts, vocabulary, memory and time. Numbers: gaps, far values, season.
-    Pairs: lengths, sides that do not belong together, copies, leakage between parts.
-    """
-    from .preflight import given_data
-
-    if task not in (None, "text", "numbers", "pairs"):
-        raise ConfigError(f'--task "{task}" cannot be checked; text, numbers and pairs can.')
-    data, valid, test = given_data(data, task=task, columns=_names(columns), valid=valid, test=test)
-    from ..data.check import check_text
-    from ..data.check_numbers import check_numbers
-    from ..data.check_pairs import check_pairs
-    from ..data.numbers import open_numbers
-    from ..data.pairs import open_pairs
-    from ..data.source import open_text
-    from ..tasks import task_for
-    from ..training.estimate import estimate
-    from .results import say_results
-    from .tables import check_table
-
-    task = task_for(task, data, _names(columns) or ())
-    if task in ("numbers", "pairs"):
-        found: Any
-        if task == "numbers":
-            found = check_numbers(open_numbers(data[0], columns=_names(columns), split=split_at))
-        else:
-            pairs = open_pairs(data, valid=valid, test=test, split=split_at, columns=_names(columns) or ())
-            found = check_pairs(pairs)
-        if as_json:
-            say_results("data check", [found.to_dict()])
-            return
-        for line in found.sentences():
-            say(line)
-        return
-    if columns:
-        raise ConfigError("--columns goes with numbers and pairs; this is read as text. Add --task, or drop it.")
-    result = check_text(open_text(data if len(data) > 1 else data[0], valid=valid, test=test, split=split_at))
-    cost = estimate(result)
-    if as_json:
-        say_results("data check", [{**result.to_dict(), "estimate": cost.to_dict()}])
-        return
-    for line in check_table(result, cost):
-        say(line)

@@ -19,11 +19,10 @@ from ..comparison.results import Comparison
 from ..comparison.table import table_rows
 from ..errors import ConfigError
 from ..wording import counted
-from . import note, say
 from .progress import LINE_SECONDS
 from .results import say_results
 from .tables import columns
-from .terminal import shown_on
+from .terminal import note, say, shown_on
 from .training import ctrl_c
 
 DEFAULT_DATA = "python-reference"

@@ -10,8 +10,8 @@ from ..errors import ConfigError, DataError
 from ..inspection.inspect import UNSEEN, Inspection, InspectOptions, inspect_run
 from ..inspection.page import save_inspection
 from ..wording import counted
-from . import note, say
 from .results import say_results
+from .terminal import note, say
 
 
 def inspect_runs(

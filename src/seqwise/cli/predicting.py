@@ -13,9 +13,9 @@ from ..data.pair_files import languages_of, source_texts
 from ..decoding.translate import Answer
 from ..errors import DataError
 from ..wording import plural
-from . import note, say
 from .progress import counting
 from .results import say_results
+from .terminal import note, say
 
 
 def answer_lines(

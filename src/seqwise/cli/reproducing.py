@@ -12,10 +12,10 @@ from ..api import TrainedRun
 from ..training.recipes import all_recipes, find_recipe, read_recipe
 from ..training.session import resume
 from ..wording import plural
-from . import note, say
 from .progress import display
 from .results import say_results
 from .tables import columns
+from .terminal import note, say
 from .training import ctrl_c
 
 

@@ -5,6 +5,7 @@ a title or turns the direction of a line. In a pipe it stays as it is.
 from __future__ import annotations
 
 import re
+import sys
 from typing import TextIO
 
 ACTS = re.compile(  # C0 and C1 but for tab and newline, and marks that turn the direction of text
@@ -20,3 +21,13 @@ def shown_on(stream: TextIO, text: str) -> str:
 def write(stream: TextIO, text: str) -> None:
     stream.write(shown_on(stream, text))
     stream.flush()
+
+
+def say(text: str = "") -> None:
+    """A line of result, to standard output."""
+    write(sys.stdout, text + "\n")
+
+
+def note(text: str) -> None:
+    """A line about the work, to standard error, so that results can be piped."""
+    write(sys.stderr, text + "\n")

@@ -16,9 +16,9 @@ from ..errors import ConfigError
 from ..run import Run
 from ..training.given import absolute, settings_in
 from ..training.session import Session, prepare, resume
-from . import note, say
 from .progress import display
 from .results import say_results
+from .terminal import note, say
 
 
 def run_training(

@@ -129,12 +129,21 @@ def _entry(
         has_begun = any((folder.run(trial.name) / "config.toml").exists() for trial in seeds)
         return replace(made, status="stopped" if has_begun else "waiting"), None
     order = sorted(trained, key=lambda name: float(trained[name]["valid"]))
-    best = trained[order[0]]
-    notes = [f"{name}: {reason}" for name, reason in failed.items()]
+    made = replace(made, notes=[f"{name}: {reason}" for name, reason in failed.items()])
+    made = _with_training(made, trained, order, metric)
+    scored = [found for name in order if (found := folder.found(name, "scored"))]
+    if not scored:
+        return replace(made, status="failed", reason=next(iter(failed.values()))) if failed else made, None
+    return _with_scores(made, scored, metric)
+
+
+def _with_training(made: Entry, trained: dict[str, Any], order: list[str], metric: Metric) -> Entry:
+    """What training found: of all seeds together, and of the first in `order`, the best by validation."""
+    best, notes = trained[order[0]], list(made.notes)
     if best["train_tokens"]:
         notes.append(f"learned from the first {best['train_tokens']:,} tokens: more would not have fitted its share")
     notes += [LATE] if any(found["is_late"] for found in trained.values()) else []
-    made = replace(
+    return replace(
         made,
         status="done",
         notes=notes,
@@ -147,12 +156,12 @@ def _entry(
         updates=best.get("updates"),
         curve=[Point(**point) for point in best["curve"] if math.isfinite(point["value"])],
     )
-    scored = {name: found for name in order if (found := folder.found(name, "scored"))}
-    if not scored:
-        return replace(made, status="failed", reason=next(iter(failed.values()))) if failed else made, None
-    segments = {name: Segments.from_dict(found["segments"]) for name, found in scored.items()}
-    together = joined(list(segments.values()))
-    shown: dict[str, Any] = next(iter(scored.values()))
+
+
+def _with_scores(made: Entry, scored: list[dict[str, Any]], metric: Metric) -> tuple[Entry, Segments]:
+    """What was measured, the best seed first: its test figure is that of all of them, the rest its own."""
+    segments = [Segments.from_dict(found["segments"]) for found in scored]
+    together, shown, notes = joined(segments), scored[0], list(made.notes)
     if shown.get("not_measured"):
         notes.append(f"no time was left to measure: {', '.join(shown['not_measured'])}")
     match = shown.get("memorised")
@@ -163,7 +172,7 @@ def _entry(
         made,
         notes=notes,
         test=Figure(metric.shown(together.value), *sorted(map(metric.shown, together.interval))),
-        by_seed=[metric.shown(one.value) for one in segments.values()],
+        by_seed=[metric.shown(one.value) for one in segments],
         more=shown["more"],
         parameters=shown["parameters"],
         bytes_on_disk=shown["bytes_on_disk"],

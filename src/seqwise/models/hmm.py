@@ -39,7 +39,7 @@ from torch.distributions import Categorical, Independent, MixtureSameFamily, Nor
 from ..data.batch import Batch, Values
 from ..data.schema import NEXT_TOKEN, NEXT_VALUES, Schema
 from ..errors import CheckpointError, ConfigError, DataError
-from ..layers.hidden_chain import (
+from ..kernels.hidden_chain import (
     LARGEST,
     NEGLIGIBLE,
     best_path,

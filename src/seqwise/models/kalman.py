@@ -50,7 +50,8 @@ from torch.distributions import MultivariateNormal
 from ..data.batch import Batch, Values
 from ..data.schema import Schema, ValueSpec
 from ..errors import CheckpointError, ConfigError, DataError
-from ..layers.linear_gaussian import filter_batch, filter_covariances, filter_means, smooth
+from ..kernels.linear_gaussian import filter_batch, filter_covariances, filter_means, smooth
+from ..layers.gaussian_moments import Moments, above, is_covariance, within
 from ..layers.notes import is_recorded, note
 from ..layers.series_structure import bridge_gaps, find_parts, predictive_states, regression
 from .contract import State
@@ -165,7 +166,7 @@ class Kalman:
         """log p of everything observed in all series, in nats."""
         return float(sum(self._forward(*one).log_likelihoods.sum() for one in self._checked(sequences)))
 
-    def _moments(self, values: np.ndarray, seen: np.ndarray) -> _Moments:
+    def _moments(self, values: np.ndarray, seen: np.ndarray) -> Moments:
         """The E-step for one series."""
         forward = self._forward(values, seen)
         backward = self._backward(forward, keep=False)
@@ -181,7 +182,7 @@ class Kalman:
             with_values.append(centred[there, c] @ with_one[there])
         first, last = (V + np.outer(m, m) for V, m in ((backward.first, means[0]), (backward.last, means[-1])))
         now_square = now.T @ now + backward.total
-        return _Moments(
+        return Moments(
             log_likelihood=float(forward.log_likelihoods.sum()),
             num_series=1,
             num_steps=len(values),
@@ -197,7 +198,7 @@ class Kalman:
             squares=(centred**2).sum(axis=0, where=seen),
         )
 
-    def _maximise(self, moments: _Moments) -> None:
+    def _maximise(self, moments: Moments) -> None:
         """The M-step."""
         floor = self.config.noise_floor
         limit = 1 + GROWTH / moments.longest
@@ -209,7 +210,7 @@ class Kalman:
             mean, square = moments.with_values[c, -1] / moments.counts[c], moments.squares[c] / moments.counts[c]
             self.R[c] = max(rest / moments.counts[c], floor * max(1.0, square - mean**2))  # (13)
         self.m0 = moments.start / moments.num_series
-        self.P0 = _above(moments.start_square / moments.num_series - np.outer(self.m0, self.m0), floor)  # (14)
+        self.P0 = above(moments.start_square / moments.num_series - np.outer(self.m0, self.m0), floor)  # (14)
 
     def _start_from_structure(self, filled: list[np.ndarray]) -> None:
         """Parts whose course is known in advance (trend, tones), and predictive states of what they leave over."""
@@ -237,15 +238,15 @@ class Kalman:
             now = np.concatenate(states)
             here = slice(k, k + now.shape[1])
             before, after = (np.concatenate([x[a:b] for x in states]) for a, b in ((0, -1), (1, None)))
-            A = _within(regression(before, after), limit=1.0)
+            A = within(regression(before, after), limit=1.0)
             noise = after - before @ A.T
-            self.A[here, here], self.Q[here, here] = A, _above(noise.T @ noise / len(noise), floor)
+            self.A[here, here], self.Q[here, here] = A, above(noise.T @ noise / len(noise), floor)
             target = np.concatenate(seen_by)
             self.H[:, here] = regression(now, target)
             rest = target - now @ self.H[:, here].T
         # half of what is unexplained is taken for noise of the columns, half is left to that of the states
         self.R = np.maximum((rest**2).mean(axis=0) / 2, max(1e-3, floor) * np.maximum(1.0, rows.var(axis=0)))
-        self.Q, self.P0 = _above(self.Q, floor), _above(self.P0, floor)
+        self.Q, self.P0 = above(self.Q, floor), above(self.P0, floor)
 
     # -- what is believed ----------------------------------------------------------------------------------------
 
@@ -433,7 +434,7 @@ class Kalman:
             if name == "R":
                 is_sound = is_sound and (array > 0).all()
             if name in ("Q", "P0"):
-                is_sound = is_sound and _is_covariance(array)
+                is_sound = is_sound and is_covariance(array)
             if not is_sound:
                 raise CheckpointError(f'"{name}" of the Kalman filter is damaged: {EXPECTED.get(name, "not numbers")}.')
         for name, array in arrays.items():
@@ -468,84 +469,6 @@ class _Backward:
     slot: np.ndarray  # (T+1,) where in the next two V_t and (8) are, if they were kept
     covariances: np.ndarray  # (slots, D, D)
     crosses: np.ndarray  # (slots, D, D)
-
-
-@dataclass(frozen=True)
-class _Moments:
-    """Sums over all steps of all series, of expectations given all observations: what the M-step needs to know."""
-
-    log_likelihood: float
-    num_series: int
-    num_steps: int
-    longest: int
-    start: np.ndarray  # (D,) E[x_0]
-    start_square: np.ndarray  # (D, D) E[x_0 x_0']
-    now: np.ndarray  # (D, D) E[x_t x_t'], t = 1..T
-    cross: np.ndarray  # (D, D) E[x_t x_{t-1}']
-    before: np.ndarray  # (D, D) E[x_{t-1} x_{t-1}']
-    counts: np.ndarray  # (C,) steps at which a column is observed; the sums below are over these
-    states: np.ndarray  # (C, D+1, D+1) E[z_t z_t'], z_t = (x_t, 1)
-    with_values: np.ndarray  # (C, D+1) (y_c - d_c) E[z_t], d_c being the offset so far
-    squares: np.ndarray  # (C,) (y_c - d_c)^2
-
-    def plus(self, other: _Moments) -> _Moments:
-        sums = {name: mine + getattr(other, name) for name, mine in vars(self).items()}
-        return _Moments(**{**sums, "longest": max(self.longest, other.longest)})
-
-    def best_dynamics(self, old: np.ndarray, *, limit: float, floor: float) -> tuple[np.ndarray, np.ndarray]:
-        """A and Q by (10) and (11), within the limits. Towards (10) the expected log-likelihood only rises, so from the
-        old A a part of the way is always a gain; lowering the eigenvalues of (10) often gains more."""
-        best = np.linalg.solve(self.before, self.cross.T).T
-        if _radius(best) <= limit:
-            return best, self._noise(best, floor)[1]
-        least, A = self._noise(old, floor)[0], old
-        for candidate in (_within(best, limit), *(old + share * (best - old) for share in 0.5 ** np.arange(1, 12))):
-            if _radius(candidate) <= limit and self._noise(candidate, floor)[0] >= least:
-                A = candidate
-                break
-        return A, self._noise(A, floor)[1]
-
-    def _noise(self, A: np.ndarray, floor: float) -> tuple[float, np.ndarray]:
-        """The best Q for this A (11), and the expected log-likelihood they give, up to factor and constant."""
-        spread = (self.now - A @ self.cross.T - self.cross @ A.T + A @ self.before @ A.T) / self.num_steps
-        found, directions = np.linalg.eigh((spread + spread.T) / 2)
-        kept = np.maximum(found, floor)
-        return -float((np.log(kept) + found / kept).sum()), _composed(directions, kept)
-
-
-def _is_covariance(matrix: np.ndarray) -> bool:
-    """Whether it is symmetric and has no negative eigenvalue, but for rounding."""
-    slack = 1e-9 * float(np.abs(matrix).max())
-    return bool(np.abs(matrix - matrix.T).max() <= slack and np.linalg.eigvalsh(matrix).min() >= -slack)
-
-
-def _above(matrix: np.ndarray, floor: float) -> np.ndarray:
-    """The symmetric matrix with eigenvalues below the floor raised to it."""
-    found, directions = np.linalg.eigh((matrix + matrix.T) / 2)
-    return _composed(directions, np.maximum(found, floor))
-
-
-def _composed(directions: np.ndarray, eigenvalues: np.ndarray) -> np.ndarray:
-    matrix = (directions * eigenvalues) @ directions.T
-    return (matrix + matrix.T) / 2
-
-
-def _radius(A: np.ndarray) -> float:
-    """By how much the fastest mode of A grows in a step."""
-    return float(np.abs(np.linalg.eigvals(A)).max())
-
-
-def _within(A: np.ndarray, limit: float) -> np.ndarray:
-    """A with the eigenvalues that are larger than the limit brought back to it."""
-    found, directions = np.linalg.eig(A)
-    size = np.abs(found)
-    if size.max() <= limit:
-        return A
-    limit *= 1 - 1e-9  # room for rounding
-    lowered = found * np.minimum(1.0, limit / np.maximum(size, limit))
-    result = np.real((directions * lowered) @ np.linalg.pinv(directions))
-    # where directions nearly coincide that loses all precision, and all of A is made smaller
-    return result if _radius(result) <= limit * (1 + 1e-9) else A * (limit / size.max())
 
 
 def _idle(D: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

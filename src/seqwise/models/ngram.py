@@ -53,7 +53,7 @@ Shapes: B batch, T steps, n order, V vocabulary, N_k number of k-grams, N of all
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
@@ -64,13 +64,21 @@ from torch import Tensor
 from ..data.batch import Batch, Tokens
 from ..data.schema import Schema, TokenSpec
 from ..errors import CheckpointError, ConfigError, DataError
-from ..layers.gram_trie import EMPTY, FEW, NOTHING, count_grams, distributions, fill_index, read_grams, sort_by_key
+from ..kernels.gram_trie import EMPTY, FEW, NOTHING, count_grams, distributions, fill_index, read_grams, sort_by_key
+from ..layers.gram_counts import (
+    KATZ_LIMIT,
+    Grams,
+    divide,
+    estimate_discount,
+    estimate_discounts,
+    estimate_ratios,
+    interpolate,
+)
 from ..layers.notes import is_recorded, note
 from ..machine import check_memory
 from .contract import State, check_tokens
 
 USED = "tokens used"  # of the context of a token, by the longest gram that was found
-KATZ_LIMIT = 5  # higher counts are reliable and not discounted
 SUM_SLACK = 1e-6  # by which the log of a probability in a file may be above zero
 MOST_ORDER = 255  # the compiled loops count the tokens of a context in a byte
 TINY = 1e-15  # a sum that is rounded to zero or below
@@ -180,15 +188,15 @@ class Ngram:
             self._prune(levels)
         self._keep(levels)
 
-    def _count(self, ids: np.ndarray) -> list[_Grams]:
+    def _count(self, ids: np.ndarray) -> list[Grams]:
         """The empty gram, and all grams of 1, 2, ... tokens, up to the order or the longest that the text has."""
         V, words = self.vocab_size, ids[1:]  # (T,) what is predicted
         starts = np.zeros(1, dtype=np.int64) if self.config.across_lines else np.flatnonzero(ids == self.boundary)
         counts = np.bincount(words, minlength=V)
         empty, single = np.zeros(1, dtype=np.int32), np.zeros(V, dtype=np.int32)
         levels = [
-            _Grams(0, empty, empty, empty, empty, empty, empty == 0, prob=np.full(1, 1 / V)),  # (2)
-            _Grams(1, single, np.arange(V, dtype=np.int32), counts, single, single, counts > 0),
+            Grams(0, empty, empty, empty, empty, empty, empty == 0, prob=np.full(1, 1 / V)),  # (2)
+            Grams(1, single, np.arange(V, dtype=np.int32), counts, single, single, counts > 0),
         ]
         by_word = sort_by_key(np.arange(len(words), dtype=np.int32), words, V)
         gram = words  # (T,) the k-gram that ends at each token, as a place in its level
@@ -202,7 +210,7 @@ class Ngram:
             begins = gram[ends[ends < len(words)]]
             begins = np.bincount(begins[begins != NOTHING], minlength=len(counts)).astype(np.int32)
             is_kept = counts >= (self.config.min_count if k >= self.config.min_count_from else 1)
-            levels.append(_Grams(num_contexts, parent, last, counts, shorter[seen_at], begins, is_kept))
+            levels.append(Grams(num_contexts, parent, last, counts, shorter[seen_at], begins, is_kept))
         return levels
 
     def _contexts_after(self, gram: np.ndarray, ids: np.ndarray, k: int) -> np.ndarray:
@@ -215,7 +223,7 @@ class Ngram:
             context[1:][ids[1:-1] == self.boundary] = NOTHING  # behind a line's end only the boundary is context
         return context
 
-    def _estimate(self, levels: list[_Grams]) -> None:
+    def _estimate(self, levels: list[Grams]) -> None:
         """`prob` of every gram, kept or not, and `backoff` of every context, from short to long."""
         is_modified = self.config.smoothing == "modified_kneser_ney"
         self.discounts = []
@@ -227,7 +235,7 @@ class Ngram:
                 if k < len(levels) - 1:
                     counts = np.bincount(levels[k + 1].suffix, minlength=len(counts)) + level.begins
                 discounts = estimate_discounts(counts) if is_modified else (estimate_discount(counts),) * 3
-                level.prob, below.backoff = _interpolate(level, lower, counts, discounts)
+                level.prob, below.backoff = interpolate(level, lower, counts, discounts)
             else:
                 discounts = 0.0, 0.0, 0.0
                 share, rest = self._shares(level)
@@ -242,7 +250,7 @@ class Ngram:
             self.discounts.append(discounts)
         levels[-1].backoff = np.ones(len(levels[-1].words))
 
-    def _shares(self, level: _Grams) -> tuple[np.ndarray, np.ndarray]:
+    def _shares(self, level: Grams) -> tuple[np.ndarray, np.ndarray]:
         """p of each kept gram, and what each context leaves over: the numerator of (3)."""
         V, counts, kept = self.vocab_size, level.counts, level.is_kept
         total, num_kept, rest = level.sums(counts), level.sums(kept), level.sums(counts * ~kept)
@@ -259,9 +267,9 @@ class Ngram:
             total, rest = total + is_all_given, rest + is_all_given
         else:  # (4)
             given = counts
-        return _divide(given, total[level.parent], otherwise=0.0), _divide(rest, total, otherwise=1.0)
+        return divide(given, total[level.parent], otherwise=0.0), divide(rest, total, otherwise=1.0)
 
-    def _prune(self, levels: list[_Grams]) -> None:
+    def _prune(self, levels: list[Grams]) -> None:
         """Leave grams out by (12), from long to short: a gram stays while a longer one that begins with it does."""
         num_tokens, rests = levels[1].counts.sum(), {}
         is_prefix = np.zeros(len(levels[-1].words), dtype=bool)
@@ -286,7 +294,7 @@ class Ngram:
             below.backoff = np.where(level.sums(level.is_kept) > 0, rests[k] / left, 1.0)  # (3)
             level.prob = np.where(level.is_kept, level.prob, below.backoff[level.parent] * lower)  # (1)
 
-    def _keep(self, levels: list[_Grams]) -> None:
+    def _keep(self, levels: list[Grams]) -> None:
         """The kept grams of each level, as a trie. What is done is freed: `levels` is empty afterwards."""
         self.levels = []
         place = np.zeros(1, dtype=np.int64)  # of each gram of the level below, among those kept
@@ -440,70 +448,6 @@ class Ngram:
         self._join()
 
 
-@dataclass
-class _Grams:
-    """The distinct k-grams of a text while they are counted and estimated."""
-
-    num_contexts: int  # grams in the level below
-    parent: np.ndarray  # (N_k,) the first k-1 tokens, as a place in the level below; rising
-    words: np.ndarray  # (N_k,) the last token; rising among those of one parent
-    counts: np.ndarray  # (N_k,) in the text
-    suffix: np.ndarray  # (N_k,) the last k-1 tokens, as a place in the level below
-    begins: np.ndarray  # (N_k,) how often the gram begins a text
-    is_kept: np.ndarray  # (N_k,)
-    prob: np.ndarray = field(default_factory=lambda: np.empty(0))  # (N_k,) of the last token after the others, (1)
-    backoff: np.ndarray = field(default_factory=lambda: np.empty(0))  # (N_k,) of the gram as a context
-
-    def sums(self, numbers: np.ndarray) -> np.ndarray:
-        """One number per gram -> their sum for each context."""
-        return np.bincount(self.parent, weights=numbers, minlength=self.num_contexts)
-
-
-def _interpolate(
-    level: _Grams, lower: np.ndarray, counts: np.ndarray, discounts: tuple[float, float, float]
-) -> tuple[np.ndarray, np.ndarray]:
-    """p of each gram, and backoff of each context. A gram that is not kept gives all of its count away."""
-    discount = np.where(level.is_kept, np.array([0.0, *discounts])[np.minimum(counts, 3)], counts)
-    total = level.sums(counts)
-    backoff = _divide(level.sums(discount), total, otherwise=1.0)  # (9)
-    prob = _divide(counts - discount, total[level.parent], otherwise=0.0) + backoff[level.parent] * lower  # (8)
-    return prob, backoff
-
-
 def counting_bytes(num_tokens: int, order: int) -> int:
     """What counting a text takes, at most: where every long gram is new."""
     return num_tokens * 8 * (order + 8)
-
-
-def _divide(a: np.ndarray, b: np.ndarray, *, otherwise: float) -> np.ndarray:
-    """a / b, and `otherwise` where b is zero."""
-    return np.divide(a, b, out=np.full(len(a), otherwise), where=b > 0)
-
-
-def estimate_discounts(counts: np.ndarray) -> tuple[float, float, float]:
-    """(11), for counts of 1, 2, and 3 or more. Where a small text has no counts of counts: 0.5, 1 and 1.5."""
-    n1, n2, n3, n4 = (int((counts == c).sum()) for c in (1, 2, 3, 4))
-    if min(n1, n2, n3) > 0:
-        y = n1 / (n1 + 2 * n2)
-        found = (1 - 2 * y * n2 / n1, 2 - 3 * y * n3 / n2, 3 - 4 * y * n4 / n3)
-        if all(0 < d <= c for c, d in enumerate(found, start=1)):
-            return found
-    return 0.5, 1.0, 1.5
-
-
-def estimate_discount(counts: np.ndarray) -> float:
-    """(10). Where a small text has no counts of counts: 0.5."""
-    n1, n2 = (int((counts == c).sum()) for c in (1, 2))
-    return n1 / (n1 + 2 * n2) if min(n1, n2) > 0 else 0.5
-
-
-def estimate_ratios(counts: np.ndarray) -> list[float]:
-    """d of (6), for counts from 1 to 5. Where counts of counts give none between 0 and 1: half a count less."""
-    n = [int((counts == c).sum()) for c in range(KATZ_LIMIT + 2)]
-    cs = range(1, KATZ_LIMIT + 1)
-    if min(n[1:-1]) > 0 and (KATZ_LIMIT + 1) * n[-1] < n[1]:
-        a = (KATZ_LIMIT + 1) * n[-1] / n[1]
-        found = [((c + 1) * n[c + 1] / (c * n[c]) - a) / (1 - a) for c in cs]
-        if all(0 < d <= 1 for d in found):
-            return found
-    return [(c - 0.5) / c for c in cs]

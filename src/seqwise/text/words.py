@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from ..kernels.word_slots import BOUNDARY, UNKNOWN
 from .encoded import Encoded
 from .spelling import Spelling
-from .word_index import BOUNDARY, UNKNOWN, WordIndex
+from .word_index import WordIndex
 
 LONG = 1000  # characters that are worth the compiled loop
 UNKNOWN_WORD = "<unk>"

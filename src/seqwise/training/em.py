@@ -52,6 +52,12 @@ class Progress:
     seconds: float = 0.0
     is_stopped: bool = False
 
+    def begin_another(self, restarts: int) -> None:
+        """This start is over: the next one, where there is one."""
+        self.restart, self.iteration, self.objective = self.restart + 1, 0, None
+        self.lowest, self.misses = None, 0
+        self.is_stopped = self.restart == restarts
+
 
 def expect_and_maximise(
     model: LearnsByEM,
@@ -81,20 +87,7 @@ def expect_and_maximise(
     while progress.restart < config.restarts and not progress.is_stopped:
         if progress.iteration == 0 and not (has_start and progress.restart == 0):
             model.initialise(sequences, config.seed + progress.restart)
-        began = time.perf_counter()
-        objective = model.em_step(sequences)
-        progress.seconds += time.perf_counter() - began
-        if not math.isfinite(objective):
-            raise TrainingError(
-                f"the likelihood became {objective} in iteration {progress.iteration + 1}. Try another --seed, fewer "
-                "states, or more smoothing (--set model.smoothing=0.1)."
-            )
-        gain = None if progress.objective is None else objective - progress.objective
-        if gain is not None and gain < -SLACK * max(1.0, abs(objective)):
-            raise AssertionError(
-                f"EM lowered its objective from {progress.objective} to {objective}: this is our mistake"
-            )
-        progress.objective, progress.step, progress.iteration = objective, progress.step + 1, progress.iteration + 1
+        objective, gain = _iterate(model, sequences, progress)
         is_over = progress.iteration >= config.steps or (gain is not None and gain < config.tolerance * num_steps)
         is_due = is_over or progress.iteration % (config.evaluate_every or max(1, config.steps // 8)) == 0
         valid = hooks.validate() if hooks.validate and is_due else None
@@ -113,31 +106,49 @@ def expect_and_maximise(
             event = f"start {progress.restart + 1} of {config.restarts}: {counted(progress.iteration, 'iteration')}, "
             event += f"{-objective / num_steps:.4f} nats per step" + (", the best so far" if is_best else "")
             event += "" if has_patience else "; validation no longer improves"
-            progress.restart, progress.iteration, progress.objective = progress.restart + 1, 0, None
-            progress.lowest, progress.misses = None, 0
-            progress.is_stopped = progress.restart == config.restarts
-        left = config.steps * (config.restarts - progress.restart) - progress.iteration  # at most
-        yield Report(
-            step=progress.step,
-            steps=progress.step + left,
-            tokens=progress.step * num_steps,
-            loss=-objective / num_steps,
-            learning_rate=0.0,
-            gradient_norm=0.0,
-            clipped=0,
-            seconds=progress.seconds,
-            tokens_per_second=progress.step * num_steps / max(1e-9, progress.seconds),
-            valid=valid,
-            is_best=is_best,
-            sample=hooks.sample() if is_over and hooks.sample else None,
-            event=event,
-        )
+            progress.begin_another(config.restarts)
+        sample = hooks.sample() if is_over and hooks.sample else None
+        told = {"valid": valid, "is_best": is_best, "sample": sample, "event": event}
+        yield _report(progress, config, num_steps, objective, **told)
         asked = hooks.wants_stop()
         if asked or progress.is_stopped or time.monotonic() - last_checkpoint >= config.checkpoint_seconds:
             save()
             last_checkpoint = time.monotonic()
         if asked:
             return
+
+
+def _iterate(model: LearnsByEM, sequences: Sequence[Any], progress: Progress) -> tuple[float, float | None]:
+    """One iteration: the objective before it, and by how much that is above the one before."""
+    began = time.perf_counter()
+    objective = model.em_step(sequences)
+    progress.seconds += time.perf_counter() - began
+    if not math.isfinite(objective):
+        raise TrainingError(
+            f"the likelihood became {objective} in iteration {progress.iteration + 1}. Try another --seed, fewer "
+            "states, or more smoothing (--set model.smoothing=0.1)."
+        )
+    gain = None if progress.objective is None else objective - progress.objective
+    if gain is not None and gain < -SLACK * max(1.0, abs(objective)):
+        raise AssertionError(f"EM lowered its objective from {progress.objective} to {objective}: this is our mistake")
+    progress.objective, progress.step, progress.iteration = objective, progress.step + 1, progress.iteration + 1
+    return objective, gain
+
+
+def _report(progress: Progress, config: TrainingConfig, num_steps: int, objective: float, **told: Any) -> Report:
+    left = config.steps * (config.restarts - progress.restart) - progress.iteration  # at most
+    return Report(
+        step=progress.step,
+        steps=progress.step + left,
+        tokens=progress.step * num_steps,
+        loss=-objective / num_steps,
+        learning_rate=0.0,
+        gradient_norm=0.0,
+        clipped=0,
+        seconds=progress.seconds,
+        tokens_per_second=progress.step * num_steps / max(1e-9, progress.seconds),
+        **told,
+    )
 
 
 def _no_longer_improves(progress: Progress, valid: float | None, patience: int) -> bool:

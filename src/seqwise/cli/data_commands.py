@@ -1,0 +1,100 @@
+"""seqwise data: list data sets, get them, check data before training."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from ..errors import ConfigError
+from .options import AsJson, names_of
+from .terminal import say
+
+data_app = typer.Typer(help="Data sets: list them, get them, check data before training.", no_args_is_help=True)
+
+
+@data_app.command("list")
+def data_list(as_json: AsJson = False) -> None:
+    """The built-in corpora and the public data sets."""
+    from ..data.catalogue import catalogue
+
+    if as_json:
+        from .results import say_results
+
+        say_results("data list", map(asdict, catalogue()))
+        return
+    for found in catalogue():
+        where = "built in" if found.built_in else "at hand" if found.at_hand else found.how_to_get
+        say(f"{found.name:<18} {found.title} [{found.licence}] ({where})")
+
+
+@data_app.command("get")
+def data_get(names: Annotated[list[str], typer.Argument(help="Names from: seqwise data list.")]) -> None:
+    """Download public data sets and check them against their sha256."""
+    from ..data.public import PUBLIC, get_public, verify
+    from .progress import bytes_bar
+
+    for name in names:
+        total = sum(file.num_bytes for file in PUBLIC[name].files.values()) if name in PUBLIC else 0
+        with bytes_bar(name, total) as advance:
+            found = get_public(name, progress=advance)
+        for part, path in found.items():
+            verify(PUBLIC[name].files[part], path)
+            say(f"{name} {part}: {path} (sha256 verified)")
+
+
+@data_app.command("check")
+def data_check(
+    data: Annotated[list[str], typer.Argument(help="Text, pairs or a .csv: files, a folder, or a data set.")],
+    task: Annotated[str | None, typer.Option(help="text, numbers or pairs.", show_default="by the data")] = None,
+    columns: Annotated[str | None, typer.Option(help="Columns to read; of pairs source and target.")] = None,
+    valid: Annotated[str | None, typer.Option(help="A file to validate on.")] = None,
+    test: Annotated[str | None, typer.Option(help="A file to test on.")] = None,
+    split_at: Annotated[str | None, typer.Option(help="Shares in per cent.", show_default="90/5/5")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Look at data before training.
+
+    Text: encoding, odd lines, leakage between parts, vocabulary, memory and time. Numbers: gaps, far values, season.
+    Pairs: lengths, sides that do not belong together, copies, leakage between parts.
+    """
+    from .preflight import given_data
+
+    if task not in (None, "text", "numbers", "pairs"):
+        raise ConfigError(f'--task "{task}" cannot be checked; text, numbers and pairs can.')
+    data, valid, test = given_data(data, task=task, columns=names_of(columns), valid=valid, test=test)
+    from ..data.check import check_text
+    from ..data.check_numbers import check_numbers
+    from ..data.check_pairs import check_pairs
+    from ..data.numbers import open_numbers
+    from ..data.pairs import open_pairs
+    from ..data.source import open_text
+    from ..tasks import task_for
+    from ..training.estimate import estimate
+    from .results import say_results
+    from .tables import check_table
+
+    task = task_for(task, data, names_of(columns) or ())
+    if task in ("numbers", "pairs"):
+        found: Any
+        if task == "numbers":
+            found = check_numbers(open_numbers(data[0], columns=names_of(columns), split=split_at))
+        else:
+            pairs = open_pairs(data, valid=valid, test=test, split=split_at, columns=names_of(columns) or ())
+            found = check_pairs(pairs)
+        if as_json:
+            say_results("data check", [found.to_dict()])
+            return
+        for line in found.sentences():
+            say(line)
+        return
+    if columns:
+        raise ConfigError("--columns goes with numbers and pairs; this is read as text. Add --task, or drop it.")
+    result = check_text(open_text(data if len(data) > 1 else data[0], valid=valid, test=test, split=split_at))
+    cost = estimate(result)
+    if as_json:
+        say_results("data check", [{**result.to_dict(), "estimate": cost.to_dict()}])
+        return
+    for line in check_table(result, cost):
+        say(line)

@@ -1,0 +1,54 @@
+"""seqwise evaluate: runs scored on the same data, as a table or as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..api import TrainedRun
+from ..errors import ConfigError
+from ..wording import counted
+from .progress import display
+from .results import say_results
+from .tables import columns, plain_scores, score_table
+from .terminal import say
+
+
+def open_runs(folders: Sequence[str]) -> dict[str, TrainedRun]:
+    """By name. Scores of different tasks have nothing in common, so all should have one."""
+    trained = {name: TrainedRun(name) for name in folders}
+    tasks = {run.task.name for run in trained.values()}
+    if len(tasks) > 1:
+        raise ConfigError(f"runs on {' and '.join(sorted(tasks))} cannot be compared; evaluate them one by one.")
+    return trained
+
+
+def score_runs(
+    trained: dict[str, TrainedRun], data: str | None, options: dict[str, Any], *, split: str | None, as_json: bool
+) -> None:
+    with display() as shown:
+        scores = {
+            name: run.evaluate(data, split=split, advance=shown.prepare, tell=shown.tell, **options)
+            for name, run in trained.items()
+        }
+    if as_json:
+        say_results("evaluate", ({"run": name, **score.to_dict()} for name, score in scores.items()))
+        return
+    is_text = all(run.task.name == "text" for run in trained.values())
+    for line in score_table(scores) if is_text else plain_scores(scores):
+        say(line)
+
+
+def report_on_search(
+    trained: dict[str, TrainedRun], data: str | None, options: dict[str, Any], *, split: str | None, as_json: bool
+) -> None:
+    """Of pairs: what beams of several widths find, and what each misses."""
+    reports = ((name, run.report_on_search(data, split=split, **options)) for name, run in trained.items())
+    if as_json:
+        say_results("evaluate", ({"run": name, **found.to_dict()} for name, found in reports))
+        return
+    for name, found in reports:
+        best = "all texts" if found.has_exhaustive else "the widest beams"
+        say(f"{name}: {counted(found.pairs, 'source')}; the best known is that of {best}")
+        for line in columns(list(found.rows())):
+            say(line)
