@@ -17,7 +17,6 @@ import torch
 
 from benchmarks.measure import say_load, take_turns
 from seqwise.decoding import DecodingConfig, generate
-from seqwise.models.contract import Interface
 from seqwise.models.gpt import GPTConfig, build_gpt
 
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
@@ -41,7 +40,7 @@ def main() -> None:
         torch.manual_seed(0)
         ours = build_gpt(
             GPTConfig(context=CONTEXT, num_layers=layers, model_dim=width, num_heads=heads, **GPT2),
-            Interface(vocab_size=VOCAB),
+            schemas.of_text(VOCAB),
         ).eval()
         config = GPT2Config(vocab_size=VOCAB, n_positions=CONTEXT, n_embd=width, n_layer=layers, n_head=heads)
         config.bos_token_id = config.eos_token_id = config.pad_token_id = None

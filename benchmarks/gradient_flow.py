@@ -21,7 +21,6 @@ from seqwise.inspection.reading import later_steps, read_text
 from seqwise.models import MODELS
 from seqwise.models.contract import evaluating
 from seqwise.pages.charts import Axis, Look, Series, line_chart
-from seqwise.run import interface_of
 
 DATA, WIDTH, NUM_TOKENS = "python-reference", 128, 240
 LAGS = (1, 2, 5, 10, 20, 50, 100)
@@ -69,7 +68,7 @@ def flow_of(run: TrainedRun, *, is_trained: bool) -> Flow:
     if not is_trained:
         torch.manual_seed(0)
         config = run.run.config
-        model = MODELS[config.model_name].build(config.model, interface_of(run.run.vocab))
+        model = MODELS[config.model_name].build(config.model, interface_of(run.run.schema))
         with torch.no_grad():  # heads and blocks begin at zero, where no gradient would pass
             for parameter in model.parameters():
                 if parameter.dim() > 1 and not parameter.any():

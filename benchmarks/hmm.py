@@ -14,7 +14,6 @@ import numpy as np
 from hmmlearn.hmm import CategoricalHMM
 
 from benchmarks.measure import say_load, take_turns
-from seqwise.models.contract import Interface
 from seqwise.models.hmm import HMM, HMMConfig
 
 NUM_SYMBOLS, NUM_STATES, VOCAB_SIZE = 200_000, 16, 27
@@ -24,7 +23,7 @@ REPEATS = 7
 def main() -> None:
     say_load()
     logging.getLogger("hmmlearn").setLevel(logging.ERROR)  # one iteration has not converged: we know
-    config, interface = HMMConfig(num_states=NUM_STATES, smoothing=0.0), Interface(vocab_size=VOCAB_SIZE)
+    config, interface = HMMConfig(num_states=NUM_STATES, smoothing=0.0), schemas.of_text(VOCAB_SIZE)
     truth, ours = HMM(config, interface), HMM(config, interface)
     random = np.random.default_rng(0)
     truth.transition = random.dirichlet(np.full(NUM_STATES, 0.2), size=NUM_STATES)

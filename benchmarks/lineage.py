@@ -15,7 +15,9 @@ from benchmarks.measure import say_load
 from seqwise.api import TrainedRun
 from seqwise.cli.tables import columns
 from seqwise.models import MODELS, num_parameters
-from seqwise.training.session import prepare, resume
+from seqwise.training.preparing import resume
+from seqwise.training.preparing import prepare
+from seqwise.training.request import Request
 
 DATA = "tinyshakespeare"
 

@@ -26,10 +26,10 @@ from seqwise.data.batch import next_token_batch
 from seqwise.data.source import open_text
 from seqwise.data.store import build_store
 from seqwise.interop.arpa import write_arpa
-from seqwise.models.contract import Interface
 from seqwise.models.ngram import Ngram, NgramConfig
 from seqwise.text import train_tokenizer
-from seqwise.training.session import prepare
+from seqwise.training.preparing import prepare
+from seqwise.training.request import Request
 
 REPEATS = 3
 LIMIT_SECONDS, LIMIT_BYTES, LIMIT_RATIO = 15.0, 1e9, 3.0
@@ -55,7 +55,7 @@ def perplexity() -> None:
 
 def build_once() -> None:
     """In a process of its own: seconds and bytes to build, above what importing and compiling needs."""
-    tiny = Ngram(NgramConfig(order=ORDER, across_lines=False), Interface(vocab_size=4))
+    tiny = Ngram(NgramConfig(order=ORDER, across_lines=False), schemas.of_text(4))
     tiny.fit(np.tile(np.arange(4), 10))  # compiled here, or taken from numba's cache
     before = peak_bytes()
     began = time.perf_counter()
@@ -63,7 +63,7 @@ def build_once() -> None:
     tokenizer = train_tokenizer("word", data.parts["train"].blocks())
     store = build_store(data, "train", tokenizer)
     counted = time.perf_counter()
-    interface = Interface(vocab_size=tokenizer.vocab_size, boundary=tokenizer.boundary)
+    interface = schemas.of_text(tokenizer.vocab_size, tokenizer.boundary)
     model = Ngram(NgramConfig(order=ORDER, across_lines=False), interface)
     model.fit(store.ids)
     done = time.perf_counter()
@@ -100,7 +100,7 @@ def scoring() -> None:
         return
     data = open_text("ptb")
     tokenizer = train_tokenizer("word", data.parts["train"].blocks())
-    interface = Interface(vocab_size=tokenizer.vocab_size, boundary=tokenizer.boundary)
+    interface = schemas.of_text(tokenizer.vocab_size, tokenizer.boundary)
     model = Ngram(NgramConfig(order=ORDER, across_lines=False), interface)
     model.fit(build_store(data, "train", tokenizer).ids)
     with tempfile.TemporaryDirectory() as folder:

@@ -18,7 +18,6 @@ from torch.nn.functional import cross_entropy, dropout, linear
 
 from benchmarks.measure import say_load, take_turns
 from seqwise.data.batch import Batch, Tokens
-from seqwise.models.contract import Interface
 from seqwise.models.transformer import TransformerConfig, build_transformer
 
 VOCAB, ROWS, LENGTH, STEPS = 8_000, 256, 16, 4
@@ -30,7 +29,7 @@ def main() -> None:
     repeats = parser.parse_known_args()[0].repeats
     say_load()
     torch.manual_seed(0)
-    interface = Interface("pairs", VOCAB, 0, source_vocab_size=VOCAB, is_joint=True)
+    interface = schemas.of_pairs(VOCAB, 0)
     config = TransformerConfig(num_layers=4, model_dim=128, feed_forward_dim=256, dropout=0.3, label_smoothing=0.1)
     model = build_transformer(config, interface).train()
     ids = torch.randint(1, VOCAB, (ROWS, LENGTH + 1))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from seqwise.data.pairs import PairData, open_pairs
-from seqwise.data.vocab import Vocab
 from seqwise.errors import DataError
 from seqwise.settings import TokenizerConfig
 from seqwise.tasks.pairs import PairsTask

@@ -35,13 +35,11 @@ from torch import Tensor, nn
 from benchmarks.measure import Side, say_load, take_turns
 from benchmarks.translation_data import FEED_FORWARD, HEADS, NUM_LAYERS, SIZES, WIDTH, open_translation
 from seqwise.data.pair_store import source_ids
-from seqwise.data.vocab import Vocab
 from seqwise.decoding import DecodingConfig
 from seqwise.decoding.translate import translate
 from seqwise.layers.multi_head import CrossAttention, SelfAttention
 from seqwise.models.encoder_decoder import PairModel
 from seqwise.models.transformer import Block, Sublayer, TransformerBody, TransformerConfig, build_transformer
-from seqwise.run import interface_of
 
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 BEAM, NEW_TOKENS, EVERY = 5, 15, 16

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from seqwise.data.schema import Schema
+from seqwise.goals.goal import Advance, Tell
+from seqwise.training import preparing
 from seqwise.training.report import CLOCK_FIELDS
+from seqwise.training.request import Request
+from seqwise.training.session import Session
 
 
 def stop_after(number: int) -> Callable[[], bool]:
@@ -42,3 +47,15 @@ def at_most(seconds: float) -> Iterator[None]:
 def log_without_clock(run: Path) -> list[dict[str, Any]]:
     lines = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
     return [{name: value for name, value in line.items() if name not in CLOCK_FIELDS} for line in lines]
+
+
+def prepare(
+    source: str | Path | Sequence[str | Path],
+    *,
+    schema: Schema | None = None,
+    tell: Tell = lambda _: None,
+    advance: Advance = lambda *_: None,
+    **asked: Any,
+) -> Session:
+    """A session from what is asked, in one call."""
+    return preparing.prepare(Request.of(source, **asked), schema=schema, tell=tell, advance=advance)

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from runs_by_hand import prepare
 
 import seqwise
 from seqwise.comparison.compare import choose_settings
 from seqwise.decoding import DecodingConfig
 from seqwise.inspection.inspect import InspectOptions
-from seqwise.training.session import prepare
 
 TEXT = "the cat sat on the mat and the rat sat on the cat\n" * 40
 PUBLIC = [seqwise.train, seqwise.compare, seqwise.load, seqwise.continue_training, seqwise.continue_comparison]

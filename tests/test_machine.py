@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import schemas
 import torch
+from runs_by_hand import prepare
 
 from seqwise import machine as module
 from seqwise.decoding import DecodingConfig, generate
@@ -21,9 +23,7 @@ from seqwise.machine import (
     wanted_threads,
 )
 from seqwise.models import MODELS
-from seqwise.models.contract import Interface
 from seqwise.models.ngram import Ngram, NgramConfig
-from seqwise.training.session import prepare
 
 GB = 10**9
 
@@ -85,9 +85,9 @@ HUGE: dict[str, dict[str, Any]] = {
 def test_a_model_that_is_too_large_is_refused(name: str) -> None:
     row = MODELS[name]
     interface = {
-        "numbers": Interface("numbers", num_columns=2),
-        "pairs": Interface("pairs", 9, source_vocab_size=9, is_joint=True),
-        "text": Interface(vocab_size=9),
+        "numbers": schemas.of_numbers(2),
+        "pairs": schemas.of_pairs(9),
+        "text": schemas.of_text(9),
     }["numbers" if name == "kalman" else row.tasks[0]]
     with pytest.raises(ConfigError, match=r"a model of this size needs about [\d,.]+ [GT]B of memory, and .* are free"):
         row.build(row.config(**HUGE[name]), interface)
@@ -95,7 +95,7 @@ def test_a_model_that_is_too_large_is_refused(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["lstm", "gpt", "window"])
 def test_the_size_that_is_told_is_that_of_the_model(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    row, interface = MODELS[name], Interface(vocab_size=300)
+    row, interface = MODELS[name], schemas.of_text(300)
     model = row.build(row.config(), interface)
     exact = sum(tensor.numel() * tensor.element_size() for tensor in (*model.parameters(), *model.buffers()))
     assert row.bytes_of(row.config(), interface) >= exact  # roughly, and at most
@@ -107,7 +107,7 @@ def test_the_size_that_is_told_is_that_of_the_model(name: str, monkeypatch: pyte
 
 def test_counting_that_would_not_fit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "available_memory", lambda: 10_000)
-    model = Ngram(NgramConfig(order=100), Interface(vocab_size=3))
+    model = Ngram(NgramConfig(order=100), schemas.of_text(3))
     with pytest.raises(ConfigError, match=r"counting grams of up to 100 tokens in a text of 499 needs about 432\.0 kB"):
         model.fit(torch.ones(500, dtype=torch.long).numpy())
 
@@ -127,7 +127,7 @@ def test_a_training_that_would_not_fit_is_refused_before_anything_is_written(
 @pytest.mark.parametrize("more", [{"num_results": 10**6}, {"method": "beam", "beam_width": 9, "max_tokens": 10**6}])
 def test_a_generation_that_would_not_fit_is_refused(more: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     row = MODELS["gpt"]
-    model = row.build(row.config(model_dim=8, num_heads=2, num_layers=1, context=64), Interface(vocab_size=9)).eval()
+    model = row.build(row.config(model_dim=8, num_heads=2, num_layers=1, context=64), schemas.of_text(9)).eval()
     monkeypatch.setattr(module, "available_memory", lambda: 100_000_000)
     with pytest.raises(
         ConfigError, match=r"generating [\d,]+ texts side by side, of [\d,]+ tokens at most, needs about"

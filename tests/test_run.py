@@ -16,7 +16,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from seqwise.data.vocab import Vocab
+from seqwise.data.schema import Schema, text_schema
 from seqwise.errors import CheckpointError, ConfigError, SeqwiseError
 from seqwise.models.gpt import GPTConfig
 from seqwise.models.recurrent import LSTMConfig
@@ -39,7 +39,7 @@ def small_config(**training: Any) -> RunConfig:
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    return Run.create(tmp_path / "run", small_config(), Vocab(train_tokenizer("char", ["abc\n"])))
+    return Run.create(tmp_path / "run", small_config(), text_schema(train_tokenizer("char", ["abc\n"])))
 
 
 def checkpoint_at(step: int) -> Checkpoint:
@@ -86,22 +86,22 @@ def test_a_run_folder_appears_whole_or_not_at_all(tmp_path: Path, monkeypatch: p
         assert not (tmp_path / "runs" / "new").exists()
         raise FULL
 
-    monkeypatch.setattr(Vocab, "save", full)
+    monkeypatch.setattr(Schema, "save", full)
     with pytest.raises(CheckpointError, match="new: cannot write: No space left on device"):
-        Run.create(tmp_path / "runs" / "new", small_config(), Vocab(train_tokenizer("char", ["abc\n"])))
+        Run.create(tmp_path / "runs" / "new", small_config(), text_schema(train_tokenizer("char", ["abc\n"])))
     assert not list(tmp_path.rglob("*new*"))
 
 
 def test_a_folder_that_cannot_be_written_to_is_told_in_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(CheckpointError, match=r"run: cannot write: Not a directory\."):
-        Run.create(tmp_path / "file" / "run", small_config(), Vocab(train_tokenizer("char", ["abc\n"])))
+        Run.create(tmp_path / "file" / "run", small_config(), text_schema(train_tokenizer("char", ["abc\n"])))
 
 
 def test_a_folder_in_use_is_left_alone(run: Run) -> None:
     before = content_of(run.path)
     with pytest.raises(ConfigError, match=r"run exists already\. Go on with --resume, or choose another --out\."):
-        Run.create(run.path, small_config(seed=9), run.vocab)
+        Run.create(run.path, small_config(seed=9), run.schema)
     assert content_of(run.path) == before
 
 
@@ -210,12 +210,12 @@ def test_a_model_of_other_sizes_is_named(run: Run) -> None:
 
 
 def replace_model_dim(run: Run, model_dim: int) -> Run:
-    return Run(run.path, replace(run.config, model=replace(run.config.model, model_dim=model_dim)), run.vocab)
+    return Run(run.path, replace(run.config, model=replace(run.config.model, model_dim=model_dim)), run.schema)
 
 
 def test_tied_weights_are_saved_and_loaded(tmp_path: Path) -> None:
     config = replace(small_config(), model=LSTMConfig(model_dim=4, tied_embeddings=True))
-    run = Run.create(tmp_path / "run", config, Vocab(train_tokenizer("char", ["abc\n"])))
+    run = Run.create(tmp_path / "run", config, text_schema(train_tokenizer("char", ["abc\n"])))
     model = run.build_model()
     run.save_model(model)
     loaded = run.load_model()
@@ -521,9 +521,9 @@ def test_an_empty_folder_is_filled_even_where_one_stands_in_it(tmp_path: Path, m
     here = tmp_path / "here"
     here.mkdir()
     monkeypatch.chdir(here)
-    made = Run.create(Path("."), small_config(), Vocab(train_tokenizer("char", ["abc\n"])))
+    made = Run.create(Path("."), small_config(), text_schema(train_tokenizer("char", ["abc\n"])))
     made.append_log({"step": 1})
     assert {path.name for path in here.iterdir()} == {"config.toml", "vocab", "log.jsonl"}
     assert Run.open(here).config == small_config()
     with pytest.raises(ConfigError, match="exists already"):
-        Run.create(Path("."), small_config(), Vocab(train_tokenizer("char", ["abc\n"])))
+        Run.create(Path("."), small_config(), text_schema(train_tokenizer("char", ["abc\n"])))

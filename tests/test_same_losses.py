@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import torch
 
-from seqwise.training.session import resume
+from seqwise.training.preparing import resume
 
 specification = importlib.util.spec_from_file_location("make_losses", Path(__file__).parent / "fixtures/make_losses.py")
 assert specification is not None
@@ -61,8 +61,7 @@ def test_a_run_of_format_2_goes_on_to_the_same_end(case: str, files: dict[str, s
     shutil.copytree(made.STOPPED / case, tmp_path / case)
     _, data, _ = made.CASES[case]
     asked = {"data.source": [files[data]]} if data in files else {}
-    for _ in resume(tmp_path / case, asked=asked).reports():
-        pass
+    resume(tmp_path / case, asked=asked).train()
     written = WRITTEN["runs"][case]
     check_same(written["losses"], list(made.losses_of(tmp_path / case)))
     check_same(list(written["score"].values()), list(made.score_of(tmp_path / case).values()))

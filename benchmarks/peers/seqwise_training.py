@@ -15,7 +15,6 @@ from seqwise import __version__
 from seqwise.data.batch import Batch
 from seqwise.data.pair_store import PairBatches, PairStore, Rows
 from seqwise.models import num_parameters
-from seqwise.models.contract import Interface
 from seqwise.models.transformer import TransformerConfig, build_transformer
 from seqwise.settings import TrainingConfig
 from seqwise.training.loop import train
@@ -46,7 +45,7 @@ def main() -> None:
     target = Rows.of(np.concatenate([end, line, end]) for line in lines[1])
     batches = CountedBatches(PairStore(source, target, []), batch_tokens=settings["batch_tokens"])
     size = settings["vocab_size"]
-    interface = Interface("pairs", size, settings["boundary"], source_vocab_size=size, is_joint=True)
+    interface = schemas.of_pairs(size, settings["boundary"])
     config = TransformerConfig(
         dropout=settings["dropout"], label_smoothing=settings["label_smoothing"], **settings["sizes"]
     )

@@ -13,25 +13,29 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from html import escape
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .config import build
 from .data.pipes import owned
+from .data.schema import TokenSpec
 from .decoding import DecodingConfig, Hypothesis, generate
 from .decoding.translate import Answer
 from .errors import ConfigError, DataError, SeqwiseError
 from .evaluation.search_report import WIDTHS, SearchReport
+from .goals import Goal
+from .goals.goal import Advance, AnswersLines, ScoreOptions, Tell
+from .goals.sequence import SequenceGoal
+from .inspection.options import InspectOptions
 from .run import Run
-from .tasks import Task, task_named
-from .tasks.pairs import PairsTask
-from .tasks.task import Advance, AnswersLines, Tell
+from .signatures import takes
+from .tasks import Task, goal_of, task_named
 from .text import Tokenizer
 from .text.unseen import unseen_in
-from .training.given import check_present
+from .training.overrides import check_present
+from .training.preparing import prepare, resume
 from .training.report import Report
-from .training.session import prepare, resume
+from .training.request import Request
 from .wording import all_speak_python, counted, speaks_python
 
 if TYPE_CHECKING:
@@ -49,13 +53,13 @@ class TrainedRun:
 
     def _facts(self) -> dict[str, str]:
         """What the run is, without loading its model."""
-        config, unit = self.run.config, self.task.unit.rstrip("s")
+        config, unit = self.run.config, self.goal.unit.rstrip("s")
         losses = [report["valid"] for report in self.run.read_log() if report.get("valid") is not None]
         steps = max((report["step"] for report in self.run.read_log()), default=0)
         facts = {"model": config.model_name, "task": config.task, "data": config.data.description}
-        if self.run.vocab.tokenizer is not None:
-            tokenizer = self.run.vocab.tokenizer
-            facts["tokenizer"] = f"{tokenizer.kind}, {counted(tokenizer.vocab_size, 'token')}"
+        main = self.run.schema.specs[self.run.schema.targets[self.run.schema.main].spec]
+        if isinstance(main, TokenSpec):
+            facts["tokenizer"] = f"{main.tokenizer.kind}, {counted(main.size, 'token')}"
         facts["trained"] = counted(steps, "step") if steps else "not yet"
         return facts | ({"best validation": f"{min(losses):.4f} nats per {unit}"} if losses else {})
 
@@ -86,79 +90,16 @@ class TrainedRun:
         """A prompt as ids: the boundary token stands before it, as it did before the text in training."""
         return [self.tokenizer.boundary, *self.tokenizer.encode(prompt).tolist()]
 
-    def hypotheses(
-        self,
-        prompt: str = "",
-        *,
-        method: str = "sample",
-        max_tokens: int = 200,
-        min_tokens: int = 0,
-        temperature: float = 1.0,
-        top_k: int | None = None,
-        top_p: float | None = None,
-        seed: int = 0,
-        num_results: int = 1,
-        beam_width: int = 4,
-        length_penalty: float = 0.0,
-        length_form: str = "power",
-        repetition_penalty: float = 1.0,
-        stop: int | None = None,
-    ) -> list[Hypothesis]:
+    @takes(DecodingConfig)
+    def hypotheses(self, prompt: str = "", **search: Any) -> list[Hypothesis]:
         """The continuations of a prompt with their log-probabilities; settings as in `DecodingConfig`."""
-        settings = dict(
-            method=method,
-            max_tokens=max_tokens,
-            min_tokens=min_tokens,
-            temperature=temperature,
-            top_k=top_k,
-            top_p=top_p,
-            seed=seed,
-            num_results=num_results,
-            beam_width=beam_width,
-            length_penalty=length_penalty,
-            length_form=length_form,
-            repetition_penalty=repetition_penalty,
-            stop=stop,
-        )
-        config = build(DecodingConfig, settings, section="decoding")
+        config = build(DecodingConfig, search, section="decoding")
         return generate(self.model, [self.prompt_ids(prompt)], config)[0]
 
-    def generate(
-        self,
-        prompt: str = "",
-        *,
-        method: str = "sample",
-        max_tokens: int = 200,
-        min_tokens: int = 0,
-        temperature: float = 1.0,
-        top_k: int | None = None,
-        top_p: float | None = None,
-        seed: int = 0,
-        num_results: int = 1,
-        beam_width: int = 4,
-        length_penalty: float = 0.0,
-        length_form: str = "power",
-        repetition_penalty: float = 1.0,
-        stop: int | None = None,
-    ) -> str:
+    @takes(DecodingConfig)
+    def generate(self, prompt: str = "", **search: Any) -> str:
         """The prompt and its best continuation as text; settings as in `DecodingConfig`."""
-        found = self.hypotheses(
-            prompt,
-            method=method,
-            max_tokens=max_tokens,
-            min_tokens=min_tokens,
-            temperature=temperature,
-            top_k=top_k,
-            top_p=top_p,
-            seed=seed,
-            num_results=num_results,
-            beam_width=beam_width,
-            length_penalty=length_penalty,
-            length_form=length_form,
-            repetition_penalty=repetition_penalty,
-            stop=stop,
-        )
-        return prompt + self.text_after(prompt, found[0].tokens)
+        return prompt + self.text_after(prompt, self.hypotheses(prompt, **search)[0].tokens)
 
     def text_after(self, prompt: str, tokens: Sequence[int]) -> str:
         """A continuation as it is written behind its prompt: with the space before a word that follows a word."""
@@ -174,6 +115,12 @@ class TrainedRun:
     def task(self) -> Task:
         return task_named(self.run.config.task)
 
+    @property
+    def goal(self) -> Goal:
+        """What is done about what the run was trained to answer."""
+        return goal_of(self.task, self.run.schema)
+
+    @takes(ScoreOptions, default=None)
     def evaluate(
         self,
         data: str | Path | None = None,
@@ -181,15 +128,7 @@ class TrainedRun:
         split: str | None = None,
         advance: Advance = lambda *_: None,
         tell: Tell = lambda _: None,
-        view: str | None = None,
-        context: int | None = None,
-        stride: int | None = None,
-        horizon: int | None = None,
-        season: int | None = None,
-        method: str | None = None,
-        beam_width: int | None = None,
-        length_penalty: float | None = None,
-        length_form: str | None = None,
+        **options: Any,
     ) -> Any:
         """How well the model does on the run's own test part (valid where it has none), or on other data.
 
@@ -198,24 +137,15 @@ class TrainedRun:
         Text: `view` ("disjoint", "sliding", "carried"), `context`, `stride`. Numbers: `horizon`, `season`. Pairs: the
         others.
         """
-        asked: dict[str, Any] = {
-            "view": view,
-            "context": context,
-            "stride": stride,
-            "horizon": horizon,
-            "season": season,
-            "method": method,
-        }
-        asked |= {"beam_width": beam_width, "length_penalty": length_penalty, "length_form": length_form}
-        options = {name: value for name, value in asked.items() if value is not None}
-        for name in set(options) - set(self.task.score_options):
-            known = ", ".join(self.task.score_options) or "none"
-            raise ConfigError(f"{name} says nothing where {self.task.name} is scored; what can be told: {known}.")
+        options = {name: value for name, value in options.items() if value is not None}
+        for name in set(options) - set(self.goal.score_options):
+            known = ", ".join(self.goal.score_options) or "there are none"
+            raise ConfigError(f"{name} does not apply to {self.task.name}; options are: {known}.")
         opened, part = self._open(data, split, is_scored=True, tell=tell)
-        store = self.task.store(opened, part, self.run.vocab)
+        store = self.task.store(opened, part, self.run.schema)
         scored = f"{part}:{opened.fingerprint[:8]}"
         config = self.run.config.data
-        return self.task.score(self.model, store, self.run.vocab, config, scored=scored, advance=advance, **options)
+        return self.goal.score(self.model, store, self.run.schema, config, scored=scored, advance=advance, **options)
 
     def predict(
         self,
@@ -231,54 +161,21 @@ class TrainedRun:
         """
         opened, part = self._open(data, split)
         options = {"seed": seed} if horizon is None else {"seed": seed, "horizon": horizon}
-        return self.task.predict(self.model, opened, part, self.run.vocab, self.run.config.data, **options)
+        store = self.task.store(opened, self.goal.predicted(list(opened.parts), part), self.run.schema)
+        return self.goal.predict(self.model, store, self.run.schema, self.run.config.data, **options)
 
     def sources(self, data: str | Path | None = None, *, split: str | None = None) -> Iterator[str]:
         """Pairs: the sources of the run's own test part, or of other data."""
         opened, part = self._open(data, split)
         return (source for source, _ in opened.parts[part])
 
-    def answers(
-        self,
-        lines: Iterable[str],
-        *,
-        with_alignments: bool = False,
-        method: str | None = None,
-        beam_width: int | None = None,
-        num_results: int | None = None,
-        length_penalty: float | None = None,
-        length_form: str | None = None,
-        min_tokens: int | None = None,
-        max_tokens: int | None = None,
-        repetition_penalty: float | None = None,
-        temperature: float | None = None,
-        top_k: int | None = None,
-        top_p: float | None = None,
-        seed: int | None = None,
-    ) -> Iterator[Answer]:
+    @takes(DecodingConfig, default=None, without=("stop",))
+    def answers(self, lines: Iterable[str], *, with_alignments: bool = False, **search: Any) -> Iterator[Answer]:
         """Pairs: an answer for each line, with scores; settings as in `DecodingConfig`, by default a beam of five."""
-        if not isinstance(self.task, AnswersLines):
+        if not isinstance(self.goal, AnswersLines):
             raise ConfigError(f"{self.path} was trained on {self.task.name}; only models of pairs answer line by line.")
-        config = self.run.config.data
-        return self.task.answer_lines(
-            self.model,
-            lines,
-            self.run.vocab,
-            config,
-            with_alignments=with_alignments,
-            method=method,
-            beam_width=beam_width,
-            num_results=num_results,
-            length_penalty=length_penalty,
-            length_form=length_form,
-            min_tokens=min_tokens,
-            max_tokens=max_tokens,
-            repetition_penalty=repetition_penalty,
-            temperature=temperature,
-            top_k=top_k,
-            top_p=top_p,
-            seed=seed,
-        )
+        config, schema = self.run.config.data, self.run.schema
+        return self.goal.answer_lines(self.model, lines, schema, config, with_alignments=with_alignments, **search)
 
     def report_on_search(
         self,
@@ -291,48 +188,18 @@ class TrainedRun:
         length_form: str | None = None,
     ) -> SearchReport:
         """How far beam search can be trusted on the run's own test part, or on other data; on `most` pairs at most."""
-        if not isinstance(self.task, PairsTask):
+        if not isinstance(self.goal, SequenceGoal):
             raise ConfigError(f"{self.path} was trained on {self.task.name}; there is a search to report on for pairs.")
         opened, part = self._open(data, split, is_scored=True)
-        store = self.task.store(opened, part, self.run.vocab)
+        store = self.task.store(opened, part, self.run.schema)
         store = store if most is None else store.pairs(most)
         config, search = self.run.config.data, {"length_penalty": length_penalty, "length_form": length_form}
-        return self.task.report_on_search(self.model, store, self.run.vocab, config, widths, **search)
+        return self.goal.report_on_search(self.model, store, self.run.schema, config, widths, **search)
 
-    def translate(
-        self,
-        text: str,
-        *,
-        method: str | None = None,
-        beam_width: int | None = None,
-        num_results: int | None = None,
-        length_penalty: float | None = None,
-        length_form: str | None = None,
-        min_tokens: int | None = None,
-        max_tokens: int | None = None,
-        repetition_penalty: float | None = None,
-        temperature: float | None = None,
-        top_k: int | None = None,
-        top_p: float | None = None,
-        seed: int | None = None,
-    ) -> str:
+    @takes(DecodingConfig, default=None, without=("stop",))
+    def translate(self, text: str, **search: Any) -> str:
         """Pairs: the best target for one source; settings as in `answers`."""
-        found = self.answers(
-            [text],
-            method=method,
-            beam_width=beam_width,
-            num_results=num_results,
-            length_penalty=length_penalty,
-            length_form=length_form,
-            min_tokens=min_tokens,
-            max_tokens=max_tokens,
-            repetition_penalty=repetition_penalty,
-            temperature=temperature,
-            top_k=top_k,
-            top_p=top_p,
-            seed=seed,
-        )
-        return next(found).text
+        return next(self.answers([text], **search)).text
 
     def _open(
         self, data: str | Path | None, split: str | None, *, is_scored: bool = False, tell: Tell = lambda _: None
@@ -345,9 +212,9 @@ class TrainedRun:
             opened, part = own, split or ("test" if "test" in own.parts else "valid")
             tell(f"{data} holds the data of {self.path}: its {part} part is read, which was not trained on")
         elif named is not None:
-            opened, part = self.task.open_other(named, split, self.run.vocab, config)
+            opened, part = self.task.open_other(named, split, self.run.schema, config)
             tell(opened.description)
-            for sentence in getattr(opened, "notes", ()):
+            for sentence in opened.notes:
                 tell(sentence)
         elif not config.source:
             raise DataError(f"{self.path} was {config.description}; its text is not known. Name a file to score.")
@@ -373,112 +240,55 @@ class TrainedRun:
             return None
         return opened if opened.fingerprint == self.run.config.data.fingerprint else None
 
-    def unseen_text(self, num_chars: int) -> str:
-        """The beginning of the run's own test or valid part; pairs: its first source."""
+    def unseen_text(self, num_chars: int) -> str | None:
+        """The beginning of the run's own test or valid part, of pairs its first source; None where it is no text."""
         opened, part = self._open(None, None)
-        if self.run.config.task == "pairs":
-            return str(opened.parts[part][0][0])
-        return "".join(islice(opened.parts[part].blocks(), 8))[:num_chars]
+        return self.goal.beginning_of_text(opened, part, num_chars)
 
     def unseen_store(self) -> Any:
         """The run's own test or valid part, as its task stores it."""
         opened, part = self._open(None, None)
-        return self.task.store(opened, part, self.run.vocab)
+        return self.task.store(opened, part, self.run.schema)
 
-    def inspect(
-        self,
-        text: str | None = None,
-        *,
-        target: str | None = None,
-        most_tokens: int = 500,
-        beam_width: int | None = None,
-        search_tokens: int = 12,
-        most_lags: int = 100,
-        held_out_tokens: int = 4000,
-        row: int = 0,
-        pairs: str | None = None,
-        analogies: Sequence[str] = (),
-        seed: int = 0,
-    ) -> Inspection:
+    @takes(InspectOptions)
+    def inspect(self, text: str | None = None, *, target: str | None = None, **options: Any) -> Inspection:
         """What goes on inside the model while it reads a text, or its own unseen data; settings: `InspectOptions`."""
-        from .inspection.inspect import InspectOptions, inspect_run
+        from .inspection.inspect import inspect_run
 
-        options = InspectOptions(
-            most_tokens=most_tokens,
-            beam_width=beam_width,
-            search_tokens=search_tokens,
-            most_lags=most_lags,
-            held_out_tokens=held_out_tokens,
-            row=row,
-            pairs=pairs,
-            analogies=tuple(analogies),
-            seed=seed,
-        )
-        return inspect_run(self, text, target=target, options=options)
+        options["analogies"] = tuple(options.get("analogies", ()))
+        return inspect_run(self, text, target=target, options=InspectOptions(**options))
 
     def about_prompt(self, prompt: str) -> Iterator[str]:
         """What a user should know about a prompt: characters never seen, more tokens than the model can see."""
         yield from unseen_in(self.tokenizer, prompt)
-        ids, context = self.tokenizer.encode(prompt), getattr(self.model, "context", None)
+        ids, context = self.tokenizer.encode(prompt), self.model.context
         if context is not None and len(ids) >= context:
             read = counted(len(ids), "token")
             yield f"the prompt has {read} and the model sees {context}: it reads the end of the prompt only"
 
 
 @speaks_python
+@takes(Request, without=("source", "model", "out"))
 def train(
     data: str | Path | Sequence[str | Path],
     model: str = "gpt",
     *,
     out: str | Path | None = None,
-    minutes: float | None = None,
-    steps: int | None = None,
-    epochs: float | None = None,
-    task: str | None = None,
-    tokenizer: str | None = None,
-    columns: Sequence[str] = (),
-    season: int | None = None,
-    valid: str | Path | None = None,
-    test: str | Path | None = None,
-    split: str | None = None,
-    seed: int | None = None,
-    config_file: str | Path | None = None,
-    overrides: Sequence[str] = (),
-    start_from: str | Path | None = None,
     on_report: Callable[[Report], None] = lambda _: None,
     tell: Tell = lambda _: None,
     advance: Advance = lambda *_: None,
+    **asked: Any,
 ) -> TrainedRun:
     """Train a model on a file, a folder or a data set, and return the run.
 
     The budget is one of `minutes` (2 where none is given), `steps` and `epochs`. `overrides` are settings such as
-    "model.num_layers=2"; `config_file` is a TOML file of them. `on_report` is given each report of training, `tell`
-    what was found in the data and chosen, `advance` (what, done, of how many) while data is read.
+    "model.num_layers=2"; `config_file` is a TOML file of them; `start_from` is a run whose body is kept. `on_report` is
+    given each report of training, `tell` what was found in the data and chosen, `advance` (what, done, of how many)
+    while data is read.
     """
     path = Path(out) if out is not None else free_path(data, model)
-    session = prepare(
-        data,
-        model=model,
-        out=path,
-        minutes=minutes,
-        steps=steps,
-        epochs=epochs,
-        task=task,
-        tokenizer=tokenizer,
-        columns=columns,
-        season=season,
-        valid=None if valid is None else str(valid),
-        test=None if test is None else str(test),
-        split=split,
-        seed=seed,
-        config_file=None if config_file is None else Path(config_file),
-        overrides=overrides,
-        start_from=None if start_from is None else Path(start_from),
-        tell=tell,
-        advance=advance,
-    )
-    for report in session.reports():
-        on_report(report)
+    session = prepare(Request.of(data, model=model, out=path, **asked), tell=tell, advance=advance)
+    session.train(on_report)
     return TrainedRun(path)
 
 
@@ -549,8 +359,7 @@ def load(path: str | Path) -> TrainedRun:
 @speaks_python
 def continue_training(path: str | Path, *, on_report: Callable[[Report], None] = lambda _: None) -> TrainedRun:
     """Resume a run that was stopped, and train it to the end."""
-    for report in resume(Path(path)).reports():
-        on_report(report)
+    resume(Path(path)).train(on_report)
     return TrainedRun(path)
 
 

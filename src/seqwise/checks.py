@@ -8,8 +8,8 @@ from .errors import CheckpointError, ConfigError, did_you_mean
 
 FAMILIES = ("ngram", "hmm", "kalman", "window", "conv", "rnn", "gru", "lstm", "seq2seq", "transformer", "gpt")
 """The names in MODELS."""
-TASK_NAMES = ("text", "numbers", "label", "pairs")
-"""The names in TASKS."""
+TASK_NAMES = ["text", "numbers", "label", "pairs"]
+"""The names in TASKS; those of tasks that are registered come behind."""
 
 
 def check_family(name: str) -> None:

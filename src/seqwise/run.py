@@ -391,7 +391,7 @@ RENAMED = (  # patterns of names that weights had before, and have now
 
 def _renamed(weights: dict[str, Tensor], model: Any) -> dict[str, Tensor]:
     """Weights of a format before this one, by the names they have now."""
-    heads = list(model.head) if isinstance(model, HeadedModel) else []
+    heads = list(model.heads) if isinstance(model, HeadedModel) else []
     known = set(model.state_dict()) if heads else set()
     renamed = {}
     for name, tensor in weights.items():

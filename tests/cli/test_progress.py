@@ -52,9 +52,9 @@ def test_translating_ends_with_all_sources(tmp_path: Path) -> None:
     run = seqwise.train(tmp_path / "pairs.tsv", "seq2seq", out=tmp_path / "run", steps=1, overrides=overrides)
     told: list[int] = []
     from seqwise.decoding.translate import translate
-    from seqwise.tasks.pairs import search_settings
+    from seqwise.goals.sequence import search_settings
 
     sources = ["ae", "", "bf", " "]
-    search = search_settings(run.run.vocab, method="greedy", max_tokens=3)
-    list(translate(run.model, run.run.vocab, sources, search, length_ratio=2.0, on_answers=told.append))
+    search = search_settings(run.run.schema, method="greedy", max_tokens=3)
+    list(translate(run.model, run.run.schema, sources, search, length_ratio=2.0, on_answers=told.append))
     assert sum(told) == len(sources)

@@ -11,7 +11,7 @@ import pytest
 
 from seqwise.comparison.baselines import most_frequent_answer, most_frequent_target, naive_forecast, token_frequencies
 from seqwise.data.examples import ExampleStore
-from seqwise.data.numbers import NumberStore, Scaling
+from seqwise.data.numbers import NumberStore, ValueSpec
 from seqwise.data.pair_store import build_pair_store
 from seqwise.settings import DataConfig, TokenizerConfig
 from seqwise.tasks import task_named
@@ -43,7 +43,7 @@ def density(error: np.ndarray, spread: float) -> float:
 
 def test_of_a_walk_the_last_number_goes_on() -> None:
     walk = np.cumsum(np.random.default_rng(0).normal(size=400))
-    scaling = Scaling(["x"], np.array([0.0]), np.array([3.0]))
+    scaling = ValueSpec(["x"], np.array([0.0]), np.array([3.0]))
     found = naive_forecast(series(walk[:300], 1), series(walk, 301), scaling, season=1)
     spread = math.sqrt(float((np.diff(walk[:300], prepend=0.0) ** 2).mean()))
     assert found.name == "the last number"
@@ -53,7 +53,7 @@ def test_of_a_walk_the_last_number_goes_on() -> None:
 
 def test_of_noise_it_is_the_mean_and_of_seasons_the_last_one() -> None:
     random = np.random.default_rng(0)
-    scaling = Scaling(["x"], np.array([0.0]), np.array([1.0]))
+    scaling = ValueSpec(["x"], np.array([0.0]), np.array([1.0]))
     noise = random.normal(size=400)
     assert naive_forecast(series(noise[:300], 1), series(noise, 301), scaling, season=1).name == "the mean"
     seasons = np.tile(random.normal(size=12), 40) + 0.1 * random.normal(size=480)
@@ -63,7 +63,7 @@ def test_of_noise_it_is_the_mean_and_of_seasons_the_last_one() -> None:
 
 def test_what_is_missing_costs_nothing() -> None:
     values = np.random.default_rng(1).normal(size=60)
-    scaling = Scaling(["x"], np.array([0.0]), np.array([1.0]))
+    scaling = ValueSpec(["x"], np.array([0.0]), np.array([1.0]))
     train = series(values[:40], 1, missing=(5, 6))
     found = naive_forecast(train, series(values, 41, missing=(50, 51)), scaling, season=1)
     assert found.segments.statistics[0, :, 1].sum() == 18  # of 20 steps

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from runs_by_hand import at_most
+from runs_by_hand import at_most, prepare
 
 import seqwise
 from seqwise.cli import comparing, main
@@ -47,7 +47,7 @@ from seqwise.comparison.table import table_rows
 from seqwise.errors import CheckpointError, ConfigError, DataError, SeqwiseError
 from seqwise.models import MODELS
 from seqwise.run import Run
-from seqwise.training.session import prepare, resume
+from seqwise.training.preparing import resume
 
 MODELS_COMPARED = ["ngram", "hmm", "rnn"]
 MINUTES = "1"

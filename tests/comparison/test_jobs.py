@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from runs_by_hand import prepare
 
 from seqwise.api import TrainedRun
 from seqwise.comparison import jobs
@@ -15,7 +16,6 @@ from seqwise.comparison.compare import choose_settings
 from seqwise.comparison.folder import Folder
 from seqwise.comparison.jobs import prepare_data, score_trial, train_trial
 from seqwise.comparison.plan import ladder
-from seqwise.training.session import prepare
 
 TEXT = "the cat sat on the mat.\nthe dog sat on the log.\na cat and a dog sat, and a frog.\n" * 120
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 
-from seqwise.data.numbers import NumberData, NumberStore, Scaling, build_number_store, open_numbers
+from seqwise.data.numbers import NumberData, NumberStore, ValueSpec, build_number_store, open_numbers
 from seqwise.errors import ConfigError, DataError
 
 ROWS = [(i, i * i % 7) for i in range(20)]
@@ -98,9 +98,9 @@ def test_what_is_infinite_or_too_large_is_told_with_its_place(tmp_path: Path, ce
 
 def test_a_number_too_far_from_the_training_part_is_told_before_it_overflows(tmp_path: Path) -> None:
     data = read(tmp_path, table([*ROWS[:-1], (1e60, 3)]))
-    build_number_store(data, "valid", Scaling.of(data))
+    build_number_store(data, "valid", scaling_of(data))
     with pytest.raises(DataError, match=r"x\.csv: row 20, column a: 1e\+60 lies 2e\+59 standard deviations from the"):
-        build_number_store(data, "test", Scaling.of(data))
+        build_number_store(data, "test", scaling_of(data))
 
 
 def test_a_first_row_with_a_gap_is_no_header(tmp_path: Path) -> None:
@@ -314,7 +314,7 @@ def made_up(*, num_rows: int = 20, missing: list[tuple[int, int]] | None = None)
 def test_scaling_brings_the_training_part_to_mean_zero_and_variance_one() -> None:
     data = made_up(missing=[(3, 0)])
     data.values[16:] = 1e6  # what comes later is not looked at
-    scaled = Scaling.of(data).apply(data.values)[data.parts["train"]]
+    scaled = scaling_of(data).encode(data.values)[data.parts["train"]]
     assert np.nanmean(scaled, axis=0) == pytest.approx([0, 0], abs=1e-12)
     assert np.nanvar(scaled, axis=0) == pytest.approx([1, 1])
     assert np.argwhere(np.isnan(scaled)).tolist() == [[3, 0]]
@@ -322,14 +322,14 @@ def test_scaling_brings_the_training_part_to_mean_zero_and_variance_one() -> Non
 
 def test_scaling_can_be_undone() -> None:
     data = made_up()
-    scaling = Scaling.of(data)
-    assert scaling.undo(scaling.apply(data.values)) == pytest.approx(data.values)
-    assert scaling.undo(np.zeros((2, 3, 2)))[1, 2] == pytest.approx(scaling.mean)  # any number of axes before
+    scaling = scaling_of(data)
+    assert scaling.decode(scaling.encode(data.values)) == pytest.approx(data.values)
+    assert scaling.decode(np.zeros((2, 3, 2)))[1, 2] == pytest.approx(scaling.mean)  # any number of axes before
 
 
 def test_a_scaling_comes_back_from_json_to_the_bit() -> None:
-    scaling = Scaling.of(made_up())
-    again = Scaling.from_dict(json.loads(json.dumps(scaling.to_dict())))
+    scaling = scaling_of(made_up())
+    again = ValueSpec.from_dict(json.loads(json.dumps(scaling.to_dict())))
     assert again.columns == scaling.columns
     assert again.mean.tolist() == scaling.mean.tolist()
     assert again.scale.tolist() == scaling.scale.tolist()
@@ -337,7 +337,7 @@ def test_a_scaling_comes_back_from_json_to_the_bit() -> None:
 
 def test_a_scaling_whose_parts_differ_in_length_is_refused() -> None:
     with pytest.raises(ValueError, match="do not fit each other"):
-        Scaling.from_dict({"columns": ["a", "b"], "mean": [0.0], "scale": [1.0, 1.0]})
+        ValueSpec.from_dict({"columns": ["a", "b"], "mean": [0.0], "scale": [1.0, 1.0]})
 
 
 # -- stores and batches ----------------------------------------------------------------------------------------------
@@ -345,15 +345,15 @@ def test_a_scaling_whose_parts_differ_in_length_is_refused() -> None:
 
 def store_of(part: str = "test", missing: list[tuple[int, int]] | None = None) -> tuple[NumberData, NumberStore]:
     data = made_up(missing=missing)
-    return data, build_number_store(data, part, Scaling.of(data))
+    return data, build_number_store(data, part, scaling_of(data))
 
 
 @pytest.mark.parametrize(("part", "first", "length"), [("train", 1, 16), ("valid", 17, 18), ("test", 19, 20)])
 def test_a_store_holds_the_series_up_to_the_end_of_its_part(part: str, first: int, length: int) -> None:
     data, store = store_of(part)
     assert (store.first, len(store), len(store.values)) == (first, length, length + 1)
-    assert store.values[1:] == pytest.approx(Scaling.of(data).apply(data.values[:length]))
-    assert store.values[first:] == pytest.approx(Scaling.of(data).apply(data.values[data.parts[part]]))
+    assert store.values[1:] == pytest.approx(scaling_of(data).encode(data.values[:length]))
+    assert store.values[first:] == pytest.approx(scaling_of(data).encode(data.values[data.parts[part]]))
 
 
 def test_before_the_first_row_stands_one_at_which_nothing_is_observed() -> None:

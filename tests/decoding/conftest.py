@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import schemas
 import torch
 from torch import Tensor
 
 from seqwise.data.batch import Batch
 from seqwise.models import MODELS
-from seqwise.models.contract import Interface, State
+from seqwise.models.contract import State
 
 VOCAB = 3
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -69,7 +70,7 @@ def tiny_model(name: str) -> Any:
     if name == "chain":
         return random_chain()
     row = MODELS[name]
-    model = row.build(row.config(**SETTINGS[name]), Interface(vocab_size=VOCAB))
+    model = row.build(row.config(**SETTINGS[name]), schemas.of_text(VOCAB))
     if row.learns_by == "counting":
         model.fit(np.concatenate([[0], np.random.default_rng(0).choice(VOCAB, size=997, p=[0.5, 0.3, 0.2])]))
         return model

@@ -10,18 +10,16 @@ import numpy as np
 import pytest
 import torch
 
-from seqwise.data.vocab import Vocab
 from seqwise.decoding import DecodingConfig
 from seqwise.decoding import translate as module
 from seqwise.errors import ConfigError
 from seqwise.evaluation.search_report import report_on_search
 from seqwise.models import MODELS
-from seqwise.run import interface_of
 from seqwise.text import train_tokenizer
 
 translate = module.translate
 SOURCE, TARGET = (train_tokenizer("char", [letters + "\n"]) for letters in ("abc", "xyz"))
-VOCAB = Vocab(TARGET, SOURCE)
+SCHEMA = pair_schema(SOURCE, TARGET)
 SEARCH = DecodingConfig(method="beam", beam_width=3, length_penalty=1.0, stop=TARGET.boundary, max_tokens=30)
 
 
@@ -30,7 +28,7 @@ def tiny(name: str = "transformer", **settings: Any) -> Any:
     sizes: dict[str, Any] = {"model_dim": 8, "num_layers": 1}
     if name == "transformer":
         sizes["num_heads"] = 2
-    model = row.build(row.config(**{**sizes, **settings}), interface_of(VOCAB))
+    model = row.build(row.config(**{**sizes, **settings}), SCHEMA)
     generator = torch.Generator().manual_seed(1)
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.5, generator=generator)
@@ -47,11 +45,11 @@ def test_each_line_is_answered_in_order_as_it_would_be_alone(method: Any, monkey
     monkeypatch.setattr(module, "LINES", 7)
     monkeypatch.setattr(module, "PLACES", 60)
     model, lines, search = tiny(), some_lines(40), replace(SEARCH, method=method)
-    together = list(translate(model, VOCAB, lines, search, length_ratio=1.5))
+    together = list(translate(model, SCHEMA, lines, search, length_ratio=1.5))
     assert [answer.source for answer in together] == lines
     assert "" in lines
     for line, answer in zip(lines, together, strict=True):
-        (alone,) = translate(model, VOCAB, [line + "\n"], search, length_ratio=1.5)
+        (alone,) = translate(model, SCHEMA, [line + "\n"], search, length_ratio=1.5)
         assert answer.texts == alone.texts
         assert answer.scores == pytest.approx(alone.scores, abs=1e-4)
         assert (answer.text == "") == (answer.hypotheses[0].tokens in ([], [TARGET.boundary]))
@@ -70,7 +68,7 @@ def test_no_more_lines_are_read_than_are_answered_at_once(monkeypatch: pytest.Mo
             read += 1
             yield line
 
-    answers = translate(tiny(), VOCAB, lines(), replace(SEARCH, method="greedy"), length_ratio=1.0)
+    answers = translate(tiny(), SCHEMA, lines(), replace(SEARCH, method="greedy"), length_ratio=1.0)
     for number in range(1, 23):
         next(answers)
         assert read <= number + 5
@@ -78,7 +76,7 @@ def test_no_more_lines_are_read_than_are_answered_at_once(monkeypatch: pytest.Mo
 
 def test_several_answers_are_sorted_by_the_score_that_search_maximises() -> None:
     search = replace(SEARCH, num_results=3, length_form="gnmt")
-    for answer in translate(tiny(), VOCAB, ["abc", "ccba"], search, length_ratio=1.0):
+    for answer in translate(tiny(), SCHEMA, ["abc", "ccba"], search, length_ratio=1.0):
         assert len(answer.texts) == len(answer.scores) == 3
         assert answer.scores == sorted(answer.scores, reverse=True)
         for hypothesis, score in zip(answer.hypotheses, answer.scores, strict=True):
@@ -87,21 +85,21 @@ def test_several_answers_are_sorted_by_the_score_that_search_maximises() -> None
 
 def test_a_line_beyond_learned_positions_is_read_from_its_beginning_and_marked() -> None:
     model = tiny(positions="learned", context=6)
-    long, cut, short = translate(model, VOCAB, ["abcabcabc", "abcab", "ab"], SEARCH, length_ratio=1.0)
+    long, cut, short = translate(model, SCHEMA, ["abcabcabc", "abcab", "ab"], SEARCH, length_ratio=1.0)
     assert [answer.is_cut for answer in (long, cut, short)] == [True, False, False]
     assert long.texts == cut.texts  # the first five characters, and the boundary
     assert all(len(answer.hypotheses[0].tokens) <= 6 for answer in (long, cut, short))
 
 
 def test_characters_that_were_never_seen_are_read_all_the_same() -> None:
-    (answer,) = translate(tiny(), VOCAB, ["aÿ漢b"], SEARCH, length_ratio=1.0)
+    (answer,) = translate(tiny(), SCHEMA, ["aÿ漢b"], SEARCH, length_ratio=1.0)
     assert isinstance(answer.text, str)
 
 
 @pytest.mark.parametrize("name", ["seq2seq", "transformer"])
 def test_an_alignment_has_a_row_for_each_piece_of_the_best_answer(name: str) -> None:
     model = tiny(name)
-    for answer in translate(model, VOCAB, ["abc", "", "ca"], SEARCH, length_ratio=1.0, with_alignments=True):
+    for answer in translate(model, SCHEMA, ["abc", "", "ca"], SEARCH, length_ratio=1.0, with_alignments=True):
         found = answer.alignment
         if not answer.source:
             assert found is None
@@ -120,7 +118,9 @@ def test_an_alignment_has_a_row_for_each_piece_of_the_best_answer(name: str) -> 
 def test_a_model_without_attention_has_no_alignment_to_tell() -> None:
     with pytest.raises(ConfigError, match="no attention to read an alignment from"):
         list(
-            translate(tiny("seq2seq", attention="none"), VOCAB, ["abc"], SEARCH, length_ratio=1.0, with_alignments=True)
+            translate(
+                tiny("seq2seq", attention="none"), SCHEMA, ["abc"], SEARCH, length_ratio=1.0, with_alignments=True
+            )
         )
 
 
@@ -129,13 +129,13 @@ def test_the_report_on_search_counts_what_narrow_beams_miss(monkeypatch: pytest.
     model = tiny("seq2seq")
     pairs = [(line, "xy") for line in ("a", "b", "c", "aa", "ab", "bc")]
     search = replace(SEARCH, max_tokens=3, length_penalty=0.0)
-    found = report_on_search(model, VOCAB, pairs, search, length_ratio=0.7, widths=(1, 2, 8))
+    found = report_on_search(model, SCHEMA, pairs, search, length_ratio=0.7, widths=(1, 2, 8))
     assert found.has_exhaustive
     assert found.pairs == 6
-    best = translate(model, VOCAB, [s for s, _ in pairs], replace(search, method="exhaustive"), length_ratio=0.7)
+    best = translate(model, SCHEMA, [s for s, _ in pairs], replace(search, method="exhaustive"), length_ratio=0.7)
     exact = np.array([answer.scores[0] for answer in best])
     for one in found.widths:
-        mine = translate(model, VOCAB, [s for s, _ in pairs], replace(search, beam_width=one.width), length_ratio=0.7)
+        mine = translate(model, SCHEMA, [s for s, _ in pairs], replace(search, beam_width=one.width), length_ratio=0.7)
         scores = np.array([answer.scores[0] for answer in mine])
         assert (scores <= exact + 1e-4).all()
         assert one.score == pytest.approx(scores.mean())
@@ -149,7 +149,7 @@ def test_the_report_on_search_counts_what_narrow_beams_miss(monkeypatch: pytest.
 def test_it_is_told_how_many_answers_there_are_by_now(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "PLACES", 60)
     lines, told = some_lines(30), list[int]()
-    answers = list(translate(tiny(), VOCAB, lines, SEARCH, length_ratio=2.0, on_answers=told.append))
+    answers = list(translate(tiny(), SCHEMA, lines, SEARCH, length_ratio=2.0, on_answers=told.append))
     assert len(answers) == 30
     assert sum(told) == 30  # those to empty lines among them, so that progress ends with all of them
     assert len(told) > 2

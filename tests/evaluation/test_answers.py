@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import schemas
 import torch
 from torch import Tensor
 
@@ -15,7 +16,7 @@ from seqwise.data.batch import Batch
 from seqwise.data.examples import ExampleStore
 from seqwise.evaluation.answers import ROWS, AnswerScore, evaluate_answers, predict_answers
 from seqwise.models import MODELS
-from seqwise.models.contract import Interface, Prediction, State
+from seqwise.models.contract import Prediction, State
 
 
 class SaysFirst:
@@ -152,7 +153,7 @@ def test_a_real_model_is_scored_without_dropout_and_goes_on_training(name: str, 
     settings |= {"num_heads": 2, "context": 8} if name == "gpt" else {}
     inputs = {"vocab_size": 3} if num_labels else {"num_columns": 2}
     row, store = MODELS[name], labelled(30) if num_labels else summed(30)
-    model = row.build(row.config(**settings), Interface("label", num_labels=num_labels, **inputs))
+    model = row.build(row.config(**settings), schemas.of_answers(num_labels, **inputs))
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.5)
     model.train()

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import schemas
 import torch
 from torch import Tensor
 from torch.distributions import Distribution, Independent, Normal
 
 from seqwise.config import to_json
 from seqwise.data.batch import Batch, Values
-from seqwise.data.numbers import NumberStore, Scaling
+from seqwise.data.numbers import NumberStore, ValueSpec
 from seqwise.errors import ConfigError
 from seqwise.evaluation.forecasts import (
     MOST_ORIGINS,
@@ -28,7 +29,7 @@ from seqwise.evaluation.forecasts import (
 )
 from seqwise.evaluation.likelihood import CHUNK
 from seqwise.models import MODELS
-from seqwise.models.contract import Interface, State, evaluating
+from seqwise.models.contract import State, evaluating
 
 
 class RandomWalk:
@@ -88,11 +89,11 @@ def walk(num_rows: int, num_columns: int = 1, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=(num_rows, num_columns)).cumsum(axis=0)
 
 
-def no_scaling(num_columns: int = 1) -> Scaling:
-    return Scaling([f"c{i}" for i in range(num_columns)], np.zeros(num_columns), np.ones(num_columns))
+def no_scaling(num_columns: int = 1) -> ValueSpec:
+    return ValueSpec([f"c{i}" for i in range(num_columns)], np.zeros(num_columns), np.ones(num_columns))
 
 
-def store_of(values: np.ndarray, first: int, scaling: Scaling | None = None) -> NumberStore:
+def store_of(values: np.ndarray, first: int, scaling: ValueSpec | None = None) -> NumberStore:
     """A series in its own units (N, C), NaN where missing; its part begins at row `first`, counted from 1."""
     scaled = (scaling or no_scaling(values.shape[1])).apply(values)
     nothing = np.full((1, values.shape[1]), np.nan)
@@ -104,7 +105,7 @@ def with_gaps(values: np.ndarray, share: float, seed: int = 1) -> np.ndarray:
     return np.where(np.random.default_rng(seed).random(values.shape) < share, np.nan, values)
 
 
-OWN = Scaling(["a", "b"], np.array([100.0, -3.0]), np.array([20.0, 0.05]))
+OWN = ValueSpec(["a", "b"], np.array([100.0, -3.0]), np.array([20.0, 0.05]))
 
 
 def in_own_units(num_rows: int, *, gaps: float = 0.0) -> np.ndarray:
@@ -148,7 +149,7 @@ def test_the_log_likelihood_is_in_the_units_of_the_data(gaps: float, first: int)
 def test_other_units_shift_the_log_likelihood_by_the_log_of_the_scale() -> None:
     """Degrees or milli-degrees: the same forecasts, log 1000 nats apart."""
     values = walk(80)
-    small, large = (Scaling(["a"], np.zeros(1), np.array([scale])) for scale in (1.0, 1000.0))
+    small, large = (ValueSpec(["a"], np.zeros(1), np.array([scale])) for scale in (1.0, 1000.0))
     one, other = (
         evaluate_forecasts(RandomWalk(), store_of(values * s.scale, 41, s), s, seasons=[1], horizon=5)
         for s in (small, large)
@@ -504,7 +505,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 def tiny_model(name: str, store: NumberStore) -> Any:
     row = MODELS[name]
-    model = row.build(row.config(**SETTINGS[name]), Interface("numbers", num_columns=2))
+    model = row.build(row.config(**SETTINGS[name]), schemas.of_numbers(2))
     if row.learns_by == "em":
         model.initialise([(store.values[1:], store.is_observed[1:])], seed=0)
         return model

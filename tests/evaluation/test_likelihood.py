@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import schemas
 import torch
 from runs_by_hand import at_most
 
@@ -21,7 +22,7 @@ from seqwise.errors import ConfigError
 from seqwise.evaluation.likelihood import CHUNK, Score, evaluate, nats_by_position, token_nats
 from seqwise.evaluation.segments import Difference, Segments, compare_segments, joined
 from seqwise.models import MODELS
-from seqwise.models.contract import Interface, State
+from seqwise.models.contract import State
 from seqwise.text import train_tokenizer
 from seqwise.text.spelling import Spelling
 
@@ -37,7 +38,7 @@ each_family = pytest.mark.parametrize("name", list(SETTINGS))
 
 def tiny_model(name: str, **settings: Any) -> Any:
     row = MODELS[name]
-    model = row.build(row.config(**{**SETTINGS[name], **settings}), Interface(vocab_size=VOCAB))
+    model = row.build(row.config(**{**SETTINGS[name], **settings}), schemas.of_text(VOCAB))
     if row.learns_by == "counting":
         model.fit(random_store(300, seed=9).ids)
         return model
@@ -530,7 +531,7 @@ def test_a_context_is_not_dropped_in_silence_where_state_is_carried() -> None:
 def test_a_model_that_finds_something_impossible_loses_without_end_and_says_no_nan() -> None:
     """An unsmoothed n-gram meets what it never saw."""
     row = MODELS["ngram"]
-    unsmoothed = row.build(row.config(order=2, smoothing="maximum_likelihood"), Interface(vocab_size=VOCAB))
+    unsmoothed = row.build(row.config(order=2, smoothing="maximum_likelihood"), schemas.of_text(VOCAB))
     unsmoothed.fit(np.array([0, 1, 2, 1, 2, 1]))
     store = random_store(60)
     impossible, fine = evaluate(unsmoothed, store), evaluate(tiny_model("ngram"), store)

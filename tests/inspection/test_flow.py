@@ -6,6 +6,7 @@ import copy
 from typing import Any
 
 import pytest
+import schemas
 import torch
 from torch import Tensor, nn
 
@@ -13,7 +14,6 @@ from seqwise.data.batch import Batch, Tokens, next_token_batch
 from seqwise.inspection.flow import Flow, factors, gradient_flow, source_gradients, truncation
 from seqwise.inspection.trace import record
 from seqwise.models import MODELS
-from seqwise.models.contract import Interface
 
 VOCAB = 7
 RECURRENT = [("rnn", {}), ("rnn", {"activation": "relu", "identity_init": True}), ("gru", {}), ("lstm", {})]
@@ -22,7 +22,7 @@ RECURRENT = [("rnn", {}), ("rnn", {"activation": "relu", "identity_init": True})
 def build(family: str, **settings: Any) -> nn.Module:
     torch.manual_seed(4)
     row = MODELS[family]
-    model = row.build(row.config(**settings), Interface("text", VOCAB, 0))
+    model = row.build(row.config(**settings), schemas.of_text(VOCAB, 0))
     for parameter in model.parameters():  # heads begin at zero: nothing would flow
         if not parameter.any():
             nn.init.normal_(parameter, std=0.3)
@@ -268,7 +268,7 @@ def test_gradients_of_sources_are_finite_differences(attention: str) -> None:
     torch.manual_seed(4)
     row = MODELS["seq2seq"]
     settings = {"model_dim": 6, "attention": attention, "dropout": 0.0, "shared_embeddings": "none"}
-    model = row.build(row.config(**settings), Interface("pairs", 7, 0, source_vocab_size=5)).double().eval()
+    model = row.build(row.config(**settings), schemas.of_pairs(7, 0, source_size=5)).double().eval()
     for parameter in model.parameters():
         if not parameter.any():
             nn.init.normal_(parameter, std=0.3)

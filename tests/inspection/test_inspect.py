@@ -103,7 +103,7 @@ def test_pairs_show_source_target_and_alignment(name: str, runs: dict[str, Train
     for each in found.attention:
         assert each.weights.sum(axis=-1) == pytest.approx(1, abs=1e-5)
     own = inspect_run(runs[name], "March 5, 2024")
-    written = runs[name].run.vocab.tokenizer.decode(own.reading.ids[1:-1])
+    written = runs[name].run.schema.specs["tokens"].tokenizer.decode(own.reading.ids[1:-1])
     assert written == runs[name].translate("March 5, 2024")
 
 
@@ -174,7 +174,7 @@ def test_a_series_is_read_beside_what_was_expected(family: str, inside: str, ser
     wave, saw = found.reading.columns
     store = run.unseen_store()
     first = store.first + 2
-    expected = run.run.vocab.scaling.undo(store.values[first : first + 12])
+    expected = run.run.schema.specs["values"].decode(store.values[first : first + 12])
     assert wave.values == pytest.approx(expected[:, 0].tolist())
     gaps = [not there for there in store.is_observed[first : first + 12, 1].tolist()]
     assert [math.isnan(value) for value in saw.values] == gaps
@@ -218,7 +218,7 @@ def test_an_example_shows_its_answers_and_what_reaches_its_first_step(tmp_path: 
     assert len(found.reading.pieces) == T
     answers = found.reading.expected[-1]
     assert sum(option.probability for option in answers) == pytest.approx(1)
-    right = run.run.vocab.labels[store.answers[1]]
+    right = run.run.schema.specs["label"].names[store.answers[1]]
     probability = next(option.probability for option in answers if option.piece == right)
     assert found.reading.bits[-1] == pytest.approx(-math.log2(probability), abs=1e-4)
     state = next(flow for flow in found.flow if flow.what == "state")

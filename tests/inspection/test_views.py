@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import schemas
 import torch
 from models.test_contract import Case, build
 
@@ -20,7 +21,6 @@ from seqwise.inspection.search_tree import search_tree
 from seqwise.inspection.units import FEATURES, by_token, find_units
 from seqwise.layers.positions import sinusoidal_table
 from seqwise.models import MODELS
-from seqwise.models.contract import Interface
 from seqwise.text import train_tokenizer
 
 WORDS = ["he", "she", "said", "read", "wrote", "of", "the", "and", "left", "them", "once", "again", "nobody", "house"]
@@ -172,7 +172,7 @@ def test_a_model_that_counted_the_right_ones_is_right() -> None:
     row = MODELS["ngram"]
     right, model = {}, None
     for name, learned in (("right", text), ("wrong", wrong)):
-        model = row.build(row.config(order=12), Interface("text", tokenizer.vocab_size, tokenizer.boundary))
+        model = row.build(row.config(order=12), schemas.of_text(tokenizer.vocab_size, tokenizer.boundary))
         model.fit(tokenizer.encode(learned))
         judged = judge(model, tokenizer, pairs)
         right[name] = sum(one.right for one in judged) / len(judged)
@@ -183,7 +183,7 @@ def test_a_model_that_counted_the_right_ones_is_right() -> None:
 def test_two_words_that_are_not_known_are_right_by_half() -> None:
     tokenizer = train_tokenizer("word", ["The writer reads .\n" * 3], vocab_size=50)
     model = MODELS["ngram"].build(
-        MODELS["ngram"].config(order=2), Interface("text", tokenizer.vocab_size, tokenizer.boundary)
+        MODELS["ngram"].config(order=2), schemas.of_text(tokenizer.vocab_size, tokenizer.boundary)
     )
     model.fit(tokenizer.encode("The writer reads .\n" * 3))
     (judged,) = judge(model, tokenizer, [MinimalPair("The writer", " is", " are", 0)])

@@ -11,6 +11,7 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
+import schemas
 import torch
 from hypothesis import given
 from hypothesis import settings as how
@@ -20,7 +21,6 @@ from seqwise.data.batch import next_token_batch, prompt_batch
 from seqwise.data.source import open_text
 from seqwise.errors import ConfigError, DataError
 from seqwise.interop.arpa import arpa_pieces, read_arpa, write_arpa
-from seqwise.models.contract import Interface
 from seqwise.models.ngram import Ngram, NgramConfig, Smoothing
 from seqwise.text import Tokenizer, train_tokenizer
 from seqwise.text.characters import CharTokenizer
@@ -62,7 +62,7 @@ EXAMPLES = how(max_examples=30, deadline=None, derandomize=True, database=None)
 
 
 def fit(text: str, tokenizer: Tokenizer, **settings: Any) -> Ngram:
-    interface = Interface(vocab_size=tokenizer.vocab_size, boundary=tokenizer.boundary)
+    interface = schemas.of_text(tokenizer.vocab_size, tokenizer.boundary)
     model = Ngram(NgramConfig(**{"order": 4, "across_lines": False, **settings}), interface)
     model.fit(np.concatenate([[tokenizer.boundary], tokenizer.encode(text)]))
     return model
@@ -124,7 +124,7 @@ def test_kenlm_reads_what_we_write_and_agrees_on_every_sentence(tmp_path: Path, 
 
 def read_line_by_line(model: Ngram, tokenizer: Tokenizer) -> Ngram:
     """The same counts, with contexts that end where a line begins."""
-    interface = Interface(vocab_size=tokenizer.vocab_size, boundary=tokenizer.boundary)
+    interface = schemas.of_text(tokenizer.vocab_size, tokenizer.boundary)
     alone = Ngram(replace(model.config, across_lines=False), interface)
     alone.load_state_dict(model.state_dict())
     return alone

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from runs_by_hand import prepare
 
 from seqwise.api import TrainedRun
 from seqwise.errors import ConfigError, DataError
 from seqwise.interop.runs import export_run, import_run
 from seqwise.run import Run
-from seqwise.training.session import prepare
 
 TEXT = "the cat sat on the mat\nthe dog sat on the log\na cat and a dog sat\n" * 20
 

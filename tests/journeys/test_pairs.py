@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from runs_by_hand import log_without_clock, stop_after
+from runs_by_hand import log_without_clock, prepare, stop_after
 
 import seqwise
 from seqwise.comparison import compare, plan, verdict
 from seqwise.run import Run
-from seqwise.training.session import prepare, resume
+from seqwise.training.preparing import resume
 
 TINY = ["model.model_dim=64", "training.batch_tokens=800", "training.learning_rate=0.006"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
+import schemas
 import torch
 from torch import Tensor, nn
 
@@ -12,8 +13,7 @@ from seqwise.data.batch import next_token_batch, prompt_batch
 from seqwise.layers.adaptive_softmax import AdaptiveSoftmaxHead
 from seqwise.layers.heads import NextTokenHead
 from seqwise.models import MODELS
-from seqwise.models.assemble import LARGE_VOCAB, cutoffs_for
-from seqwise.models.contract import Interface
+from seqwise.models.build import LARGE_VOCAB, cutoffs_for
 
 VOCAB, WIDTH = 40, 16
 CUTOFFS = [[10], [5, 20], [1, 2, 39]]
@@ -118,7 +118,7 @@ def test_cuts_rise_and_leave_every_part_something(vocab_size: int) -> None:
 @pytest.mark.parametrize("vocab_size", [1000, 1234])
 def test_an_lstm_with_an_adaptive_softmax_scores_steps_and_learns(vocab_size: int) -> None:
     row = MODELS["lstm"]
-    model = row.build(row.config(model_dim=16, adaptive_softmax=True), Interface(vocab_size=vocab_size))
+    model = row.build(row.config(model_dim=16, adaptive_softmax=True), schemas.of_text(vocab_size))
     assert isinstance(model.head, AdaptiveSoftmaxHead)
     for parameter in model.parameters():
         nn.init.normal_(parameter, std=0.5)
@@ -139,5 +139,5 @@ def test_an_lstm_with_an_adaptive_softmax_scores_steps_and_learns(vocab_size: in
 
 def test_a_small_vocabulary_keeps_the_full_softmax() -> None:
     row = MODELS["lstm"]
-    model = row.build(row.config(model_dim=8, adaptive_softmax=True), Interface(vocab_size=LARGE_VOCAB - 1))
+    model = row.build(row.config(model_dim=8, adaptive_softmax=True), schemas.of_text(LARGE_VOCAB - 1))
     assert isinstance(model.head, NextTokenHead)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from runs_by_hand import prepare
 
 import seqwise
 from seqwise.models import MODELS
-from seqwise.training.session import prepare
 
 SETTINGS = {
     "ngram": ["model.order=3"],

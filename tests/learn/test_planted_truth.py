@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from runs_by_hand import prepare
 
 from seqwise.api import TrainedRun
 from seqwise.data.source import open_text
 from seqwise.data.toys import CHAINS, LETTERS, Chain
-from seqwise.training.session import prepare
 
 
 def truth_bits(chain: Chain, before: str, text: str) -> float:

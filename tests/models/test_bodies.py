@@ -8,14 +8,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import schemas
 import torch
 from torch import Tensor
 
-from seqwise.data.batch import Batch, Labels, Tokens, Values, next_token_batch, next_value_batch, prompt_batch
+from seqwise.data.batch import Batch, Labels, Tokens, Values, kept_of, next_token_batch, next_value_batch, prompt_batch
+from seqwise.data.schema import Schema
 from seqwise.errors import ConfigError
 from seqwise.models import MODELS
-from seqwise.models.assemble import NeuralConfig
-from seqwise.models.contract import Interface, Learns, Scores, State, kept_of, restart_rows, select_rows
+from seqwise.models.build import NeuralConfig
+from seqwise.models.contract import Learns, Scores, State, restart_rows, select_rows
 from seqwise.models.conv import ConvConfig
 
 VOCAB, COLUMNS, LABELS, CONTEXT = 7, 2, 3, 12
@@ -35,10 +37,10 @@ each_body = pytest.mark.parametrize("name", SETTINGS)
 each_carrying_body = pytest.mark.parametrize("name", CARRYING)
 each_input = pytest.mark.parametrize("reads", ["tokens", "values"])
 each_pooling = pytest.mark.parametrize("pooling", ["last", "mean", "attention"])
-NUMBERS = Interface(task="numbers", num_columns=COLUMNS)
+NUMBERS = schemas.of_numbers(COLUMNS)
 
 
-def build(name: str, interface: Interface, **settings: Any) -> Any:
+def build(name: str, interface: Schema, **settings: Any) -> Any:
     """A small model whose weights differ from each other, in rest."""
     row = MODELS[name.split()[0]]
     model = row.build(row.config(**SETTINGS.get(name, {}) | settings), interface)
@@ -74,7 +76,7 @@ def assert_micro_batches_add_up(model: Any, batch: Batch) -> None:
 @pytest.mark.parametrize("options", [{}, {"num_layers": 2, "direct_connections": True}], ids=["plain", "direct"])
 @torch.no_grad()
 def test_the_window_sees_exactly_the_last_k_tokens(window: int, options: dict[str, Any]) -> None:
-    model = build("window", Interface(vocab_size=VOCAB), window=window, **options)
+    model = build("window", schemas.of_text(VOCAB), window=window, **options)
     tokens = torch.randint(VOCAB, (3, 12))
     expected, _ = model.start(prompt_batch(tokens.tolist()))
     for back in range(1, 12):  # 1: the last token
@@ -87,7 +89,7 @@ def test_the_window_sees_exactly_the_last_k_tokens(window: int, options: dict[st
 
 @torch.no_grad()
 def test_the_window_is_its_equation() -> None:
-    model = build("window", Interface(vocab_size=VOCAB), window=3, embed_dim=5, direct_connections=True)
+    model = build("window", schemas.of_text(VOCAB), window=3, embed_dim=5, direct_connections=True)
     body, tokens = model.body, torch.tensor([2, 5, 1, 4])
     e = torch.cat([torch.zeros(2, 5), body.embedding.weight[tokens]])  # zeros before the start
     hidden, _ = body.encode(Tokens(tokens.view(1, -1)))
@@ -101,7 +103,7 @@ def test_the_window_is_its_equation() -> None:
 
 @torch.no_grad()
 def test_the_state_of_a_window_is_its_last_inputs() -> None:
-    body = build("window", Interface(vocab_size=VOCAB)).body
+    body = build("window", schemas.of_text(VOCAB)).body
     tokens = torch.randint(VOCAB, (2, 9))
     for length in (1, 2, 9):
         _, state = body.encode(Tokens(tokens[:, :length]))
@@ -137,7 +139,7 @@ def reach_of(options: dict[str, Any]) -> int:
 @each_convolution
 @torch.no_grad()
 def test_the_reach_of_convolutions_is_what_their_dilations_say(options: dict[str, Any]) -> None:
-    model, reach = build("conv", Interface(vocab_size=VOCAB), model_dim=8, **options), reach_of(options)
+    model, reach = build("conv", schemas.of_text(VOCAB), model_dim=8, **options), reach_of(options)
     tokens = torch.randint(VOCAB, (4, reach + 4))
     expected, _ = model.body.encode(Tokens(tokens))
     for back in range(reach + 4):  # 0: the last token
@@ -151,7 +153,7 @@ def test_the_reach_of_convolutions_is_what_their_dilations_say(options: dict[str
 
 @torch.no_grad()
 def test_a_convolution_is_its_equation() -> None:
-    body = build("conv", Interface(vocab_size=VOCAB), model_dim=8, num_layers=2, kernel_size=3).body
+    body = build("conv", schemas.of_text(VOCAB), model_dim=8, num_layers=2, kernel_size=3).body
     tokens = torch.randint(VOCAB, (1, 9))
     x = body.embedding.weight[tokens[0]]
     for layer, d in zip(body.layers, (1, 2), strict=True):
@@ -170,7 +172,7 @@ def test_a_convolution_is_its_equation() -> None:
 @pytest.mark.parametrize("prompt_length", [1, 3, 20])
 @torch.no_grad()
 def test_steps_around_the_rings_are_the_parallel_pass(options: dict[str, Any], prompt_length: int) -> None:
-    model = build("conv", Interface(vocab_size=VOCAB), model_dim=8, **options)
+    model = build("conv", schemas.of_text(VOCAB), model_dim=8, **options)
     steps = 2 * max(layer.ring for layer in model.body.layers) + reach_of(options) + 3
     rows = torch.randint(VOCAB, (2, prompt_length + steps))
     parallel, _ = model.score(next_token_batch(rows))
@@ -182,7 +184,7 @@ def test_steps_around_the_rings_are_the_parallel_pass(options: dict[str, Any], p
 
 @each_convolution
 def test_one_step_is_the_same_with_and_without_gradients(options: dict[str, Any]) -> None:
-    body = build("conv", Interface(vocab_size=VOCAB), model_dim=8, **options).body
+    body = build("conv", schemas.of_text(VOCAB), model_dim=8, **options).body
     tokens, plain, ring = torch.randint(VOCAB, (2, 30)), body.fresh_state(2), body.fresh_state(2)
     for t in range(30):
         expected, plain = body.encode(Tokens(tokens[:, t : t + 1]), plain)
@@ -195,7 +197,7 @@ def test_one_step_is_the_same_with_and_without_gradients(options: dict[str, Any]
 
 @torch.no_grad()
 def test_rows_at_different_places_of_their_rings_go_on_as_they_would_alone() -> None:
-    model = build("conv", Interface(vocab_size=VOCAB), model_dim=8, num_layers=3, kernel_size=3)
+    model = build("conv", schemas.of_text(VOCAB), model_dim=8, num_layers=3, kernel_size=3)
     prompts = [torch.randint(VOCAB, (length,)).tolist() for length in (1, 11, 6, 20)]
     together, state = model.start(prompt_batch(prompts))
     alone = [model.start(prompt_batch([prompt])) for prompt in prompts]
@@ -210,9 +212,9 @@ def test_rows_at_different_places_of_their_rings_go_on_as_they_would_alone() -> 
 
 
 @each_body
-@pytest.mark.parametrize("interface", [Interface(vocab_size=VOCAB), NUMBERS], ids=["text", "numbers"])
+@pytest.mark.parametrize("interface", [schemas.of_text(VOCAB), NUMBERS], ids=["text", "numbers"])
 @torch.no_grad()
-def test_the_state_does_not_grow_with_the_steps(name: str, interface: Interface) -> None:
+def test_the_state_does_not_grow_with_the_steps(name: str, interface: Schema) -> None:
     model = build(name, interface)
     state = model.fresh_state(2)
     shapes = {key: tensor.shape for key, tensor in state.own.items()}
@@ -419,10 +421,10 @@ def test_a_long_prompt_of_numbers_keeps_its_end() -> None:
 LENGTHS = [9, 2, 7, 4, 1]
 
 
-def label_interface(reads: str, num_labels: int = LABELS) -> Interface:
+def label_interface(reads: str, num_labels: int = LABELS) -> Schema:
     if reads == "tokens":
-        return Interface(task="label", vocab_size=VOCAB, num_labels=num_labels)
-    return Interface(task="label", num_columns=COLUMNS, num_labels=num_labels)
+        return schemas.of_answers(num_labels, vocab_size=VOCAB)
+    return schemas.of_answers(num_labels, num_columns=COLUMNS)
 
 
 def label_batch(reads: str, *, num_labels: int = LABELS, missing: float = 0.0) -> Batch:
@@ -569,8 +571,8 @@ def test_pooling_last_reads_both_ways_to_their_ends(name: str, reads: str) -> No
 
 
 @pytest.mark.parametrize("name", ["rnn", "gru", "lstm"])
-@pytest.mark.parametrize("interface", [Interface(vocab_size=VOCAB), NUMBERS], ids=["text", "numbers"])
-def test_both_ways_is_refused_where_the_future_is_to_be_predicted(name: str, interface: Interface) -> None:
+@pytest.mark.parametrize("interface", [schemas.of_text(VOCAB), NUMBERS], ids=["text", "numbers"])
+def test_both_ways_is_refused_where_the_future_is_to_be_predicted(name: str, interface: Schema) -> None:
     with pytest.raises(ConfigError) as error:
         build(name, interface, bidirectional=True)
     sentence = "model.bidirectional reads what is to be predicted; it goes with --task label only."
@@ -600,7 +602,7 @@ def test_tied_embeddings_of_another_width_than_the_output_are_refused(
 ) -> None:
     row = MODELS[name]
     with pytest.raises(ConfigError) as error:
-        row.build(row.config(**settings, tied_embeddings=True), Interface(vocab_size=VOCAB))
+        row.build(row.config(**settings, tied_embeddings=True), schemas.of_text(VOCAB))
     assert str(error.value) == (
         f"model.tied_embeddings needs embeddings as wide as the output; found {embedding} and {output}."
     )
@@ -609,7 +611,7 @@ def test_tied_embeddings_of_another_width_than_the_output_are_refused(
 def test_tied_embeddings_fit_a_projection_of_their_width() -> None:
     row = MODELS["lstm"]
     config = row.config(model_dim=8, embed_dim=4, projection_dim=4, tied_embeddings=True)
-    model = row.build(config, Interface(vocab_size=VOCAB))
+    model = row.build(config, schemas.of_text(VOCAB))
     assert model.head.output.weight is model.body.embedding.weight
 
 
@@ -652,9 +654,9 @@ TRAINING = [
 
 
 @pytest.mark.parametrize(("name", "settings"), TRAINING)
-@pytest.mark.parametrize("interface", [Interface(vocab_size=VOCAB), NUMBERS], ids=["text", "numbers"])
+@pytest.mark.parametrize("interface", [schemas.of_text(VOCAB), NUMBERS], ids=["text", "numbers"])
 def test_dropout_acts_in_training_and_gradients_reach_every_parameter(
-    name: str, settings: dict[str, Any], interface: Interface
+    name: str, settings: dict[str, Any], interface: Schema
 ) -> None:
     model = build(name, interface, **settings)
     rows = torch.randint(VOCAB, (3, 9))

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import schemas
 import torch
 from safetensors.torch import load, save
 
@@ -19,7 +20,7 @@ from seqwise.data.batch import Batch, next_token_batch, pad_rows, prompt_batch
 from seqwise.inspection import record
 from seqwise.layers.notes import is_recorded
 from seqwise.models import MODELS
-from seqwise.models.contract import Interface, Learns, State, select_rows
+from seqwise.models.contract import Learns, State, select_rows
 
 VOCAB, CONTEXT = 7, 12
 TOLERANCE = 1e-5
@@ -86,7 +87,7 @@ each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def build(case: Case) -> Any:
     """A model whose weights differ from each other: random ones, or counts of a random text."""
     row = MODELS[case.family]
-    model = row.build(row.config(**case.settings), Interface(vocab_size=VOCAB))
+    model = row.build(row.config(**case.settings), schemas.of_text(VOCAB))
     if row.learns_by == "counting":
         text = np.random.default_rng(0).integers(VOCAB, size=200)
         model.fit(np.concatenate([[0], text]))
@@ -239,7 +240,7 @@ def test_a_step_leaves_no_trace_in_a_branch_taken_before(case: Case) -> None:
 def test_a_saved_and_loaded_model_gives_the_same_numbers(case: Case) -> None:
     model, batch = build(case), next_token_batch(random_rows(2, 8))
     row = MODELS[case.family]
-    copy = row.build(row.config(**case.settings), Interface(vocab_size=VOCAB))
+    copy = row.build(row.config(**case.settings), schemas.of_text(VOCAB))
     copy.load_state_dict(load(save({k: v.contiguous().clone() for k, v in model.state_dict().items()})))
     if hasattr(copy, "eval"):
         copy.eval()

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import schemas
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -26,7 +27,7 @@ from seqwise.data.batch import (
 from seqwise.errors import CheckpointError, ConfigError, DataError
 from seqwise.kernels.hidden_chain import plain_expectations
 from seqwise.models import hmm
-from seqwise.models.contract import Interface, State
+from seqwise.models.contract import State
 from seqwise.models.hmm import HMM, HMMConfig, Observed
 from seqwise.settings import TrainingConfig
 from seqwise.training.em import expect_and_maximise
@@ -36,11 +37,11 @@ COLUMNS = 2
 
 
 def empty_text_hmm(num_states: int, vocab_size: int, **settings: float) -> HMM:
-    return HMM(HMMConfig(num_states=num_states, **settings), Interface(vocab_size=vocab_size))
+    return HMM(HMMConfig(num_states=num_states, **settings), schemas.of_text(vocab_size))
 
 
 def empty_numbers_hmm(num_states: int, num_columns: int = COLUMNS, **settings: float) -> HMM:
-    return HMM(HMMConfig(num_states=num_states, **settings), Interface(task="numbers", num_columns=num_columns))
+    return HMM(HMMConfig(num_states=num_states, **settings), schemas.of_numbers(num_columns))
 
 
 def text_hmm(num_states: int, vocab_size: int, seed: int = 0, *, peaked: float = 1.0, **settings: float) -> HMM:
@@ -580,7 +581,7 @@ def test_bad_settings_get_a_sentence() -> None:
     with pytest.raises(ConfigError, match="min_scale = 0 should lie between 1e-9 and 1"):
         HMMConfig(min_scale=0)
     with pytest.raises(ConfigError, match='found the task "label"'):
-        HMM(HMMConfig(), Interface(task="label", vocab_size=3))
+        HMM(HMMConfig(), schemas.of_answers(2, vocab_size=3))
 
 
 def test_bad_data_gets_a_sentence() -> None:

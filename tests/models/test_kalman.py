@@ -9,19 +9,20 @@ from typing import Any
 
 import numpy as np
 import pytest
+import schemas
 import torch
 from safetensors.torch import load, save
 
 from seqwise.data.batch import Batch, Values, next_value_batch
 from seqwise.errors import CheckpointError, ConfigError, DataError
-from seqwise.models.contract import Interface, State, select_rows
+from seqwise.models.contract import State, select_rows
 from seqwise.models.kalman import GROWTH, Kalman, KalmanConfig
 
 Series = tuple[np.ndarray, np.ndarray | None]
 
 
 def build(state_dim: int, num_columns: int, **settings: Any) -> Kalman:
-    return Kalman(KalmanConfig(state_dim=state_dim, **settings), Interface(task="numbers", num_columns=num_columns))
+    return Kalman(KalmanConfig(state_dim=state_dim, **settings), schemas.of_numbers(num_columns))
 
 
 def random_model(state_dim: int, num_columns: int, seed: int = 0) -> Kalman:
@@ -498,7 +499,7 @@ def test_bad_settings_get_a_sentence() -> None:
     with pytest.raises(ConfigError, match=r"noise_floor = 0\.0 should lie between"):
         KalmanConfig(noise_floor=0.0)
     with pytest.raises(ConfigError, match="columns of numbers, and this data has none"):
-        Kalman(KalmanConfig(), Interface(vocab_size=5))
+        Kalman(KalmanConfig(), schemas.of_text(5))
     with pytest.raises(ConfigError, match="a horizon of 0 steps"):
         build(2, 2).forecast(build(2, 2).fresh_state(1), 0)
 

@@ -9,18 +9,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import schemas
 import torch
 
 from seqwise.data.batch import next_token_batch, prompt_batch
+from seqwise.data.schema import text_schema
 from seqwise.data.source import open_text
 from seqwise.data.store import build_store
-from seqwise.data.vocab import Vocab
 from seqwise.errors import ConfigError
 from seqwise.evaluation.likelihood import evaluate
 from seqwise.layers.gram_counts import estimate_discounts
-from seqwise.models.contract import Interface
 from seqwise.models.ngram import Ngram, NgramConfig
-from seqwise.run import interface_of
 from seqwise.text import train_tokenizer
 
 Gram = tuple[int, ...]
@@ -91,7 +90,7 @@ def random_text(length: int, vocab_size: int, seed: int) -> np.ndarray:
 @pytest.mark.parametrize("across_lines", [True, False])
 def test_probabilities_are_those_of_the_equations(order: int, across_lines: bool) -> None:
     text = random_text(150, vocab_size=6, seed=order)
-    model = Ngram(NgramConfig(order=order, across_lines=across_lines), Interface(vocab_size=6))
+    model = Ngram(NgramConfig(order=order, across_lines=across_lines), schemas.of_text(6))
     model.fit(text)
     if across_lines:
         lines = [text.tolist()]
@@ -110,7 +109,7 @@ def test_probabilities_are_those_of_the_equations(order: int, across_lines: bool
 
 
 def test_a_token_never_seen_still_has_a_probability_and_all_sum_to_one() -> None:
-    model = Ngram(NgramConfig(order=4), Interface(vocab_size=50))
+    model = Ngram(NgramConfig(order=4), schemas.of_text(50))
     model.fit(random_text(100, vocab_size=5, seed=0))
     log_probs, _ = model.start(prompt_batch([[0, 1, 2], [49, 48, 47], [0, 1, 49]]))
     assert torch.isfinite(log_probs).all()
@@ -119,7 +118,7 @@ def test_a_token_never_seen_still_has_a_probability_and_all_sum_to_one() -> None
 
 @pytest.mark.parametrize("text", [[0, 1], [0, 1, 1, 1, 1], [0, *range(1, 9)], [0, 0, 0]])
 def test_tiny_texts_without_counts_of_counts_give_finite_probabilities(text: list[int]) -> None:
-    model = Ngram(NgramConfig(order=5), Interface(vocab_size=10))
+    model = Ngram(NgramConfig(order=5), schemas.of_text(10))
     model.fit(np.array(text))
     log_probs, _ = model.start(prompt_batch([[0], [1, 1], [9, 8, 7, 6, 5]]))
     assert torch.isfinite(log_probs).all()
@@ -127,7 +126,7 @@ def test_tiny_texts_without_counts_of_counts_give_finite_probabilities(text: lis
 
 
 def test_an_order_longer_than_the_text_is_what_the_text_can_give() -> None:
-    model = Ngram(NgramConfig(order=20), Interface(vocab_size=3))
+    model = Ngram(NgramConfig(order=20), schemas.of_text(3))
     model.fit(np.array([0, 1, 2, 1]))
     assert len(model.levels) == 4
     assert torch.isfinite(model.score(next_token_batch(torch.tensor([[0, 1, 2, 1, 2, 1, 2]])))[0]).all()
@@ -137,7 +136,7 @@ def test_bad_settings_get_a_sentence() -> None:
     with pytest.raises(ConfigError, match="order = -1 should be at least 1, or 0 to choose it"):
         NgramConfig(order=-1)
     with pytest.raises(ConfigError, match="order = 0 is chosen by training"):
-        Ngram(NgramConfig(order=0), Interface(vocab_size=3)).fit(np.array([0, 1, 2]))
+        Ngram(NgramConfig(order=0), schemas.of_text(3)).fit(np.array([0, 1, 2]))
 
 
 def test_penn_treebank_order_5_has_the_published_perplexity(shared_data: Path) -> None:
@@ -145,6 +144,6 @@ def test_penn_treebank_order_5_has_the_published_perplexity(shared_data: Path) -
     data = open_text("ptb")
     tokenizer = train_tokenizer("word", data.parts["train"].blocks())
     assert tokenizer.vocab_size == 10_000
-    model = Ngram(NgramConfig(order=5, across_lines=False), interface_of(Vocab(tokenizer)))
+    model = Ngram(NgramConfig(order=5, across_lines=False), text_schema(tokenizer))
     model.fit(build_store(data, "train", tokenizer).ids)
     assert evaluate(model, build_store(data, "test", tokenizer)).perplexity == pytest.approx(141.2, abs=0.2)

@@ -10,6 +10,7 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
+import schemas
 import torch
 from hypothesis import given
 from hypothesis import settings as how
@@ -22,7 +23,6 @@ from seqwise.errors import CheckpointError, ConfigError, DataError
 from seqwise.kernels.gram_trie import FEW
 from seqwise.layers.gram_counts import estimate_discount, estimate_discounts, estimate_ratios
 from seqwise.models import ngram
-from seqwise.models.contract import Interface
 from seqwise.models.ngram import Ngram, NgramConfig, Smoothing
 from seqwise.text import train_tokenizer
 
@@ -139,7 +139,7 @@ def lines_of(text: np.ndarray) -> list[list[int]]:
 
 
 def fit(text: np.ndarray, vocab_size: int, **settings: Any) -> Ngram:
-    model = Ngram(NgramConfig(**settings), Interface(vocab_size=vocab_size))
+    model = Ngram(NgramConfig(**settings), schemas.of_text(vocab_size))
     model.fit(text)
     return model
 
@@ -395,7 +395,7 @@ def test_a_damaged_trie_is_named_before_it_is_read(name: str, damage: Any) -> No
     model = fit(random_text(100, vocab_size=6, seed=14), 6, order=3)
     saved = model.state_dict()
     saved[name] = damage(saved[name])
-    copy = Ngram(NgramConfig(order=3), Interface(vocab_size=6))
+    copy = Ngram(NgramConfig(order=3), schemas.of_text(6))
     with pytest.raises(CheckpointError, match=r"grams of \d tokens do not fit together"):
         copy.load_state_dict(saved)
 
@@ -404,13 +404,13 @@ def test_a_damaged_trie_is_named_before_it_is_read(name: str, damage: Any) -> No
 def test_discounts_that_no_trie_has_are_named(discounts: torch.Tensor) -> None:
     saved = fit(random_text(100, vocab_size=6, seed=14), 6, order=3).state_dict() | {"discounts": discounts}
     with pytest.raises(CheckpointError, match="damaged"):
-        Ngram(NgramConfig(order=3), Interface(vocab_size=6)).load_state_dict(saved)
+        Ngram(NgramConfig(order=3), schemas.of_text(6)).load_state_dict(saved)
 
 
 def test_a_trie_with_longer_grams_than_the_settings_have_is_named() -> None:
     saved = fit(random_text(100, vocab_size=6, seed=14), 6, order=3).state_dict()
     with pytest.raises(CheckpointError, match=r"discounts for 3 lengths of grams, and model\.order is 2"):
-        Ngram(NgramConfig(order=2), Interface(vocab_size=6)).load_state_dict(saved)
+        Ngram(NgramConfig(order=2), schemas.of_text(6)).load_state_dict(saved)
 
 
 @pytest.mark.parametrize("token", [6, 10**6, 2**40, -2, -(10**6)])
@@ -465,9 +465,7 @@ def test_penn_treebank_perplexities_are_near_the_published_ones(
     """Mikolov et al. 2011, table 1: KN3, GT3, GT5; the latter discount counts up to 7 where Katz and we stop at 5."""
     data = open_text("ptb")
     tokenizer = train_tokenizer("word", data.parts["train"].blocks())
-    model = Ngram(
-        NgramConfig(across_lines=False, **settings), Interface(vocab_size=10_000, boundary=tokenizer.boundary)
-    )
+    model = Ngram(NgramConfig(across_lines=False, **settings), schemas.of_text(10_000, tokenizer.boundary))
     model.fit(build_store(data, "train", tokenizer).ids)
     test = torch.from_numpy(build_store(data, "test", tokenizer).ids.astype(np.int64))
     log_probs, _ = model.score(next_token_batch(test[None]))

@@ -19,7 +19,7 @@ from seqwise.decoding.beam import beam_search
 from seqwise.errors import ConfigError
 from seqwise.inspection import record
 from seqwise.models import MODELS
-from seqwise.models.contract import Interface, Learns, Scores, select_rows
+from seqwise.models.contract import Learns, Scores, select_rows
 from seqwise.settings import TrainingConfig
 from seqwise.training.loop import train
 
@@ -55,7 +55,7 @@ TARGETS = [[0, 1, 2, 3, 0], [0, 5, 0], [0, 6, 5, 4, 3, 2, 1, 0]]  # from boundar
 def build(case: tuple[str, dict[str, Any]], *, is_joint: bool = False) -> Any:
     row = MODELS[case[0]]
     source_size = VOCAB if is_joint else SOURCE_VOCAB
-    interface = Interface("pairs", VOCAB, BOUNDARY, source_vocab_size=source_size, is_joint=is_joint)
+    schema = schemas.of_pairs(VOCAB, BOUNDARY, source_size=0 if is_joint else source_size)
     model = row.build(row.config(**case[1]), interface)
     generator = torch.Generator().manual_seed(3)
     for parameter in model.parameters():

@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 from seqwise.data.pairs import PairData
-from seqwise.data.vocab import Vocab
 from seqwise.errors import ConfigError
-from seqwise.run import interface_of
+from seqwise.goals.sequence import search_settings
 from seqwise.settings import TokenizerConfig
-from seqwise.tasks.pairs import PairsTask, search_settings
+from seqwise.tasks.pairs import PairsTask
 
 TASK = PairsTask()
 RANDOM = np.random.default_rng(0)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from runs_by_hand import log_without_clock, stop_after
+from runs_by_hand import log_without_clock, prepare, stop_after
 
 import seqwise
 from seqwise.api import TrainedRun
@@ -22,7 +22,8 @@ from seqwise.errors import CheckpointError, ConfigError, DataError
 from seqwise.models import MODELS
 from seqwise.run import Run
 from seqwise.tasks import TASKS, task_named, task_of
-from seqwise.training.session import Session, prepare, resume
+from seqwise.training.preparing import resume
+from seqwise.training.session import Session
 
 SIZES = {"train": 200, "valid": 30, "test": 40}
 TINY: dict[str, list[str]] = {
@@ -321,8 +322,8 @@ def test_what_is_left_out_is_told(tmp_path: Path) -> None:
     session = prepare_tiny(tmp_path / "x.csv", "kalman", tmp_path / "run", tell=told.append)
     assert 'column day holds words ("day 0") and is left out' in told
     assert "column c is always 3 in the training part and is left out" in told
-    assert session.run.vocab.scaling is not None
-    assert session.run.vocab.scaling.columns == ["a"]
+    assert session.run.schema.kind == "next_values"
+    assert session.run.schema.specs["values"].columns == ["a"]
 
 
 def test_chosen_columns_are_those_of_the_run(tmp_path: Path, table: Path) -> None:
@@ -378,7 +379,9 @@ def test_a_run_on_labels_is_scored_and_answers(world: Path, name: str) -> None:
     answers = list(run.predict())
     assert len(answers) == SIZES["test"]
     assert set(answers) <= {"even", "odd"}
-    truth = [run.run.vocab.labels[answer] for answer in toys.open_examples("parity:8").parts["test"].answers]
+    truth = [
+        run.run.schema.specs["label"].names[answer] for answer in toys.open_examples("parity:8").parts["test"].answers
+    ]
     score = run.evaluate()
     assert score.accuracy == pytest.approx(np.mean([a == t for a, t in zip(answers, truth, strict=True)]))
     assert score.to_dict()["answers"] == SIZES["test"]
@@ -571,7 +574,7 @@ def test_the_last_validation_is_the_score_of_the_kept_model_in_scaled_units(
     settings = [] if name in ("hmm", "kalman") else ["model.dropout=0"]
     session = prepare_tiny(table, name, tmp_path / "run", *settings)
     best = [report.valid for report in session.reports() if report.is_best][-1]
-    scaling, store = session.run.vocab.scaling, session.stores["valid"]
+    scaling, store = session.run.schema.specs["values"], session.stores["valid"]
     assert scaling is not None
     assert session.score is not None
     shift = (store.is_observed[store.first :] * np.log(scaling.scale)).sum(axis=1)

@@ -12,19 +12,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+import schemas
 import torch
-from runs_by_hand import log_without_clock, stop_after
+from runs_by_hand import log_without_clock, prepare, stop_after
 from torch import Tensor
 
 from seqwise.errors import TrainingError
 from seqwise.models import MODELS
-from seqwise.models.contract import Interface
 from seqwise.run import Checkpoint
 from seqwise.settings import TrainingConfig
 from seqwise.training.em import expect_and_maximise
 from seqwise.training.loop import Hooks
+from seqwise.training.preparing import resume
 from seqwise.training.report import CLOCK_FIELDS, Report
-from seqwise.training.session import prepare, resume
 
 DATA = [np.zeros(6, dtype=np.int64), np.zeros(4, dtype=np.int64)]  # ten steps in all
 
@@ -307,7 +307,7 @@ def test_what_has_ended_is_not_gone_on_with() -> None:
 
 def hmm_of_tokens() -> tuple[Any, list[Any]]:
     random = np.random.default_rng(0)
-    model = MODELS["hmm"].build(MODELS["hmm"].config(num_states=3), Interface(vocab_size=4))
+    model = MODELS["hmm"].build(MODELS["hmm"].config(num_states=3), schemas.of_text(4))
     return model, [random.integers(4, size=length) for length in (60, 25)]
 
 
@@ -315,7 +315,7 @@ def number_family(name: str, **settings: Any) -> tuple[Any, list[Any]]:
     random = np.random.default_rng(0)
     values = random.normal(size=(80, 2)).cumsum(axis=0)
     is_there = random.random(values.shape) > 0.1
-    model = MODELS[name].build(MODELS[name].config(**settings), Interface("numbers", num_columns=2))
+    model = MODELS[name].build(MODELS[name].config(**settings), schemas.of_numbers(2))
     return model, [(np.where(is_there, values, 0.0), is_there)]
 
 

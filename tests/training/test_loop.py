@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import schemas
 import torch
 from torch import Tensor
 
@@ -20,7 +21,7 @@ from seqwise.data.store import TokenStore
 from seqwise.errors import TrainingError
 from seqwise.evaluation.likelihood import evaluate
 from seqwise.models import MODELS
-from seqwise.models.contract import Interface, Loss, State, Term
+from seqwise.models.contract import Loss, State, Term
 from seqwise.run import Checkpoint
 from seqwise.settings import TrainingConfig
 from seqwise.training.loop import Hooks, Trainer, evaluation_steps, sample_steps, train
@@ -38,7 +39,7 @@ each_family = pytest.mark.parametrize("name", ["lstm", "gpt"])
 def tiny_model(name: str, *, seed: int = 0, **settings: Any) -> Any:
     torch.manual_seed(seed)
     row = MODELS[name]
-    return row.build(row.config(**{**SETTINGS[name], **settings}), Interface(vocab_size=VOCAB))
+    return row.build(row.config(**{**SETTINGS[name], **settings}), schemas.of_text(VOCAB))
 
 
 def repetitive_store(num_tokens: int = 700) -> TokenStore:

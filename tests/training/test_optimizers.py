@@ -6,11 +6,11 @@ import math
 from typing import Any
 
 import pytest
+import schemas
 import torch
 from torch import nn
 
 from seqwise.models import MODELS
-from seqwise.models.contract import Interface
 from seqwise.settings import TrainingConfig
 from seqwise.training.optimizers import (
     build_optimizers,
@@ -28,7 +28,7 @@ SMALL_GPT = {"context": 4, "num_layers": 2, "model_dim": 8, "num_heads": 2}
 def small_gpt(**settings: Any) -> nn.Module:
     torch.manual_seed(0)
     row = MODELS["gpt"]
-    model: nn.Module = row.build(row.config(**SMALL_GPT, **settings), Interface(vocab_size=7))
+    model: nn.Module = row.build(row.config(**SMALL_GPT, **settings), schemas.of_text(7))
     for parameter in model.parameters():
         nn.init.normal_(parameter, std=0.3)
     return model

@@ -11,19 +11,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+import schemas
 import torch
 from hypothesis import assume, given
 from hypothesis import settings as how
 from hypothesis import strategies as st
-from runs_by_hand import stop_after
+from runs_by_hand import prepare, stop_after
 
 from seqwise.errors import ConfigError
+from seqwise.goals.goal import Facts
 from seqwise.models import MODELS, num_parameters
-from seqwise.models.contract import Interface
 from seqwise.models.ngram import Ngram, NgramConfig
 from seqwise.run import Run, RunConfig
 from seqwise.settings import TrainingConfig
-from seqwise.tasks.task import Facts
 from seqwise.training import planning
 from seqwise.training.planning import (
     FEWEST_ITERATIONS,
@@ -36,7 +36,7 @@ from seqwise.training.planning import (
     planned_anew,
     tokens_and_iterations,
 )
-from seqwise.training.session import prepare, resume
+from seqwise.training.preparing import resume
 from seqwise.training.sizing import narrowed, suggest
 from seqwise.training.timing import StepTime
 from seqwise.wording import plural
@@ -344,7 +344,7 @@ def order_for(
         tried.append(model.config.order)
         return losses[model.config.order - 1]
 
-    interface, said = Interface(vocab_size=3), list[str]()
+    interface, said = schemas.of_text(3), list[str]()
     order = choose_order(
         NgramConfig(order=0), interface, IDS, validate,
         first=first, most_parameters=most_parameters, seconds=seconds, tell=said.append,
@@ -387,7 +387,7 @@ def test_an_order_with_more_grams_than_allowed_is_not_chosen_however_well_it_val
     losses = [1.0 / order for order in range(1, LONGEST_ORDER + 1)]
     sizes = []
     for order in range(1, LONGEST_ORDER + 1):
-        model = Ngram(NgramConfig(order=order), Interface(vocab_size=3))
+        model = Ngram(NgramConfig(order=order), schemas.of_text(3))
         model.fit(IDS)
         sizes.append(model.num_parameters)
     assert sizes == sorted(sizes)
@@ -410,7 +410,7 @@ def test_training_with_order_0_saves_the_order_that_no_neighbour_beats(tmp_path:
     assert 3 <= order <= 4
 
     def loss_of(order: int) -> float:
-        model = Ngram(replace(run.config.model, order=order), Interface(vocab_size=run.tokenizer.vocab_size))
+        model = Ngram(replace(run.config.model, order=order), schemas.of_text(run.tokenizer.vocab_size))
         model.fit(session.stores["train"].ids)
         return session.task.validate(model, session.stores["valid"], None)
 
@@ -423,7 +423,7 @@ def test_an_order_below_0_is_refused_and_0_cannot_be_counted_with() -> None:
     with pytest.raises(ConfigError, match=r"model\.order = -1 should be at least 1, or 0 to choose it by validation"):
         NgramConfig(order=-1)
     with pytest.raises(ConfigError, match=r"model\.order = 0 is chosen by training"):
-        Ngram(NgramConfig(order=0), Interface(vocab_size=3)).fit(IDS)
+        Ngram(NgramConfig(order=0), schemas.of_text(3)).fit(IDS)
 
 
 # -- a part of the text ----------------------------------------------------------------------------------------------
@@ -435,7 +435,7 @@ def test_counting_from_the_first_tokens_only_is_counting_a_shorter_text(text: Pa
     (report,) = session.reports()
     assert report.tokens == 200
     found = Run.open(tmp_path / "run").load_model()
-    expected = Ngram(found.config, Interface(vocab_size=session.run.tokenizer.vocab_size))
+    expected = Ngram(found.config, schemas.of_text(session.run.tokenizer.vocab_size))
     expected.fit(session.stores["train"].ids[:201])
     assert found.num_parameters == expected.num_parameters
     valid = session.stores["valid"]

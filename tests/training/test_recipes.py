@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from runs_by_hand import prepare
 
 from seqwise.config import read_toml
 from seqwise.data import toys
@@ -20,7 +21,6 @@ from seqwise.evaluation.likelihood import Score
 from seqwise.evaluation.translations import Likelihood, TranslationScore
 from seqwise.tasks import task_named, task_of
 from seqwise.training.recipes import Recipe, RecipeFile, all_recipes, find_recipe, read_recipe
-from seqwise.training.session import prepare
 
 FOLDER = Path(__file__).parents[2] / "recipes"
 SHIPPED = sorted(FOLDER.glob("*.toml"))

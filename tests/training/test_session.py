@@ -10,17 +10,18 @@ from typing import Any
 
 import pytest
 import torch
-from runs_by_hand import log_without_clock
+from runs_by_hand import log_without_clock, prepare
 from safetensors.torch import load_file
 
 from seqwise.data.batches import Streams, Windows
 from seqwise.errors import CheckpointError, ConfigError, DataError, SeqwiseError
+from seqwise.goals.goal import Facts
 from seqwise.models import MODELS
 from seqwise.run import Run, RunConfig
 from seqwise.settings import TrainingConfig
-from seqwise.tasks.task import Facts
+from seqwise.training.preparing import resume
 from seqwise.training.report import CLOCK_FIELDS, Report
-from seqwise.training.session import Session, prepare, resume
+from seqwise.training.session import Session
 from seqwise.training.sizing import fitting_heads, suggest
 
 TEXT = "the cat sat on the mat.\nthe dog sat on the log.\na cat and a dog sat.\n" * 20

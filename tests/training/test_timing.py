@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+import schemas
 import torch
+from runs_by_hand import prepare
 
 from seqwise.data.batches import Streams
 from seqwise.data.store import TokenStore
 from seqwise.models import MODELS
-from seqwise.models.contract import Interface
 from seqwise.run import Run
 from seqwise.settings import TrainingConfig
 from seqwise.training import planning, timing
 from seqwise.training import session as session_module
 from seqwise.training.loop import train
-from seqwise.training.session import prepare
 from seqwise.training.timing import StepTime, can_compile, choose_compile, seconds_per_step
 
 TINY = ["model.model_dim=8", "model.num_heads=2", "model.num_layers=1", "model.context=16", "training.threads=1"]
@@ -43,7 +43,7 @@ def test_a_timed_step_is_a_training_step(micro_batches: int) -> None:
     settings = {"micro_batches": micro_batches, "clip_norm": 0.0, "clip_value": 1e-3, "batch_size": 4, "context": 8}
     config = TrainingConfig(steps=4, report_every=1, **settings)  # type: ignore[arg-type]
     batches = Streams(TokenStore(np.arange(400) % 5, 399), context=8, batch_size=4, seed=1)
-    model = row.build(row.config(model_dim=8, dropout=0.3), Interface(vocab_size=5))
+    model = row.build(row.config(model_dim=8, dropout=0.3), schemas.of_text(5))
     seen: list[list[tuple[int, float]]] = []
 
     def watched(model: Any) -> Any:
@@ -88,7 +88,7 @@ def test_a_compiler_that_fails_is_told_and_done_without(monkeypatch: pytest.Monk
 def test_recurrent_kernels_and_clusters_of_words_are_not_compiled() -> None:
     def built(name: str, **settings: Any) -> torch.nn.Module:
         row = MODELS[name]
-        model: torch.nn.Module = row.build(row.config(**settings), Interface(vocab_size=9000))
+        model: torch.nn.Module = row.build(row.config(**settings), schemas.of_text(9000))
         return model
 
     assert can_compile(built("gpt", model_dim=8, num_heads=2, num_layers=1))

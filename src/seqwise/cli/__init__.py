@@ -315,7 +315,7 @@ def inspect(
     check_runs(*runs)
     check_there([pairs] if pairs else [])
     pairs = pairs and owned([pairs])[0]
-    from ..inspection.inspect import InspectOptions
+    from ..inspection.options import InspectOptions
     from .inspecting import inspect_runs
 
     options = InspectOptions(
@@ -370,7 +370,7 @@ def predict(
     search |= {"min_tokens": min_tokens, "max_tokens": max_tokens}
     from .predicting import answer_lines, answer_part, source_lines
 
-    if trained.task.reads_lines:
+    if trained.goal.reads_lines:
         lines = source_lines(trained, data) if split is None else trained.sources(data, split=split)
         shown = {"with_scores": scores, "with_alignments": alignments, "as_json": as_json}
         answer_lines(trained, lines, {**search, "seed": seed}, **shown)

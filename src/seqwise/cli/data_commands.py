@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from ..errors import ConfigError
 from .options import AsJson, names_of
 from .terminal import say
 
@@ -61,40 +60,9 @@ def data_check(
     """
     from .preflight import given_data
 
-    if task not in (None, "text", "numbers", "pairs"):
-        raise ConfigError(f'--task "{task}" cannot be checked; text, numbers and pairs can.')
     data, valid, test = given_data(data, task=task, columns=names_of(columns), valid=valid, test=test)
-    from ..data.check import check_text
-    from ..data.check_numbers import check_numbers
-    from ..data.check_pairs import check_pairs
-    from ..data.numbers import open_numbers
-    from ..data.pairs import open_pairs
-    from ..data.source import open_text
-    from ..tasks import task_for
-    from ..training.estimate import estimate
-    from .results import say_results
-    from .tables import check_table
+    from ..settings import DataConfig
+    from .checking import check_data
 
-    task = task_for(task, data, names_of(columns) or ())
-    if task in ("numbers", "pairs"):
-        found: Any
-        if task == "numbers":
-            found = check_numbers(open_numbers(data[0], columns=names_of(columns), split=split_at))
-        else:
-            pairs = open_pairs(data, valid=valid, test=test, split=split_at, columns=names_of(columns) or ())
-            found = check_pairs(pairs)
-        if as_json:
-            say_results("data check", [found.to_dict()])
-            return
-        for line in found.sentences():
-            say(line)
-        return
-    if columns:
-        raise ConfigError("--columns goes with numbers and pairs; this is read as text. Add --task, or drop it.")
-    result = check_text(open_text(data if len(data) > 1 else data[0], valid=valid, test=test, split=split_at))
-    cost = estimate(result)
-    if as_json:
-        say_results("data check", [{**result.to_dict(), "estimate": cost.to_dict()}])
-        return
-    for line in check_table(result, cost):
-        say(line)
+    config = DataConfig(source=data, valid=valid, test=test, split=split_at, columns=names_of(columns) or [])
+    check_data(task, config, as_json=as_json)

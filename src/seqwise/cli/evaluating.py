@@ -10,7 +10,7 @@ from ..errors import ConfigError
 from ..wording import counted
 from .progress import display
 from .results import say_results
-from .tables import columns, plain_scores, score_table
+from .tables import columns, scores_shown
 from .terminal import say
 
 
@@ -34,8 +34,7 @@ def score_runs(
     if as_json:
         say_results("evaluate", ({"run": name, **score.to_dict()} for name, score in scores.items()))
         return
-    is_text = all(run.task.name == "text" for run in trained.values())
-    for line in score_table(scores) if is_text else plain_scores(scores):
+    for line in scores_shown(scores):
         say(line)
 
 

@@ -7,8 +7,10 @@ from pathlib import Path
 
 from ..api import TrainedRun
 from ..errors import ConfigError, DataError
-from ..inspection.inspect import UNSEEN, Inspection, InspectOptions, inspect_run
+from ..inspection.inspect import Inspection, inspect_run
+from ..inspection.options import InspectOptions
 from ..inspection.page import save_inspection
+from ..inspection.readers import UNSEEN
 from ..wording import counted
 from .results import say_results
 from .terminal import note, say
@@ -45,8 +47,6 @@ def inspect_runs(
 
 def _unseen(run: TrainedRun) -> str | None:
     """What is read where nothing is given: the first run's unseen text; rows of numbers each run finds by itself."""
-    if run.run.config.task not in ("text", "pairs"):
-        return None
     try:
         return run.unseen_text(UNSEEN)
     except DataError as error:

@@ -57,7 +57,7 @@ def answer_part(
     if not as_json:
         for line in lines:
             say(line)
-    elif run.task.writes_table:
+    elif run.goal.writes_table:
         rows = csv.DictReader(lines)
         say_results("predict", ({name: float(value) for name, value in row.items()} for row in rows))
     else:

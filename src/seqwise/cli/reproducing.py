@@ -9,8 +9,8 @@ from pathlib import Path
 import typer
 
 from ..api import TrainedRun
+from ..training.preparing import resume
 from ..training.recipes import all_recipes, find_recipe, read_recipe
-from ..training.session import resume
 from ..wording import plural
 from .progress import display
 from .results import say_results
@@ -49,8 +49,7 @@ def run_recipe(name: str, *, out: Path | None, quick: bool, should_resume: bool,
         else:
             session = file.prepare(out, quick=quick, tell=shown.tell, advance=shown.prepare)
         with ctrl_c() as wants_stop:
-            for report in session.reports(wants_stop=wants_stop, tell=shown.tell):
-                shown.report(report)
+            session.train(shown.report, wants_stop=wants_stop, tell=shown.tell)
     if session.is_interrupted:
         note(f"stopped; everything is saved. Go on with: seqwise reproduce {name} --resume --out {out}")
         raise typer.Exit(130)

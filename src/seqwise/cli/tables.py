@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import typing
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -12,7 +12,8 @@ from ..config import settings_of
 from ..data.check import CheckResult
 from ..evaluation.likelihood import Score, unknown_in_words
 from ..evaluation.segments import Metric, Segments, compare_segments, same_data
-from ..models import MODELS, family
+from ..models import MODELS, Family, family
+from ..tasks import TASKS
 from ..wording import counted
 
 if typing.TYPE_CHECKING:
@@ -31,6 +32,11 @@ def columns(rows: list[list[str]]) -> Iterator[str]:
 
 def _is_number(cell: str) -> bool:
     return bool(cell) and (cell[0].isdigit() or cell[0] in "-−.<")
+
+
+def scores_shown(scores: dict[str, Any]) -> Iterator[str]:
+    """Scores of one kind: side by side where there is a table for it, else run by run."""
+    return SCORE_TABLES.get(type(next(iter(scores.values()))), plain_scores)(scores)
 
 
 def score_table(scores: dict[str, Score]) -> Iterator[str]:
@@ -67,6 +73,10 @@ def plain_scores(scores: dict[str, Any]) -> Iterator[str]:
     yield from comparisons(scores)
 
 
+SCORE_TABLES: dict[type, Callable[[dict[str, Any]], Iterator[str]]] = {Score: score_table}
+"""By the kind of score."""
+
+
 def comparisons(scores: dict[str, Any]) -> Iterator[str]:
     """Neighbours in the ranking, tested in pairs."""
     ranked = sorted(scores, key=lambda name: scores[name].segments.value)
@@ -96,10 +106,15 @@ def _comparison(better: str, worse: str, metric: Metric, first: Segments, second
     return f"{better} and {worse} are not distinguishable: {shown}"
 
 
+def tasks_of(row: Family) -> list[str]:
+    """What a family does."""
+    return [name for name, task in TASKS.items() if set(task.kinds) <= row.learns.keys()]
+
+
 def family_table() -> Iterator[str]:
     rows = [["family", "year", "learns by", "does", "its state", "what it brought"]]
     for name, row in MODELS.items():
-        rows.append([name, str(row.year), row.learns_by, " ".join(row.tasks), row.state, row.fixed])
+        rows.append([name, str(row.year), row.learns_by, " ".join(tasks_of(row)), row.state, row.fixed])
     yield from columns(rows)
     yield ""
     yield "Settings of one: seqwise models gpt"
@@ -108,7 +123,7 @@ def family_table() -> Iterator[str]:
 def family_facts(name: str | None) -> Iterator[dict[str, Any]]:
     """The families, or one of them with its settings, for programs."""
     for each, row in MODELS.items() if name is None else [(name, family(name))]:
-        facts = {"name": each, "year": row.year, "learns_by": row.learns_by, "tasks": row.tasks}
+        facts = {"name": each, "year": row.year, "learns_by": row.learns_by, "tasks": tasks_of(row)}
         facts |= {"state": row.state, "fixed": row.fixed}
         if name is not None:
             facts["settings"] = [

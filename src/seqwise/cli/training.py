@@ -14,8 +14,10 @@ from ..api import free_path
 from ..config import parse_override
 from ..errors import ConfigError
 from ..run import Run
-from ..training.given import absolute, settings_in
-from ..training.session import Session, prepare, resume
+from ..training.overrides import absolute, settings_in
+from ..training.preparing import prepare, resume
+from ..training.request import Request
+from ..training.session import Session
 from .progress import display
 from .results import say_results
 from .terminal import note, say
@@ -49,21 +51,11 @@ def run_training(
             if model is None and config_file is not None:
                 model = settings_in(config_file).get("family")
             model = "gpt" if model is None else model
-            options = {**options, "columns": options["columns"] or ()}
-            session = prepare(
-                data,
-                model=model,
-                out=out or free_path(data, model),
-                start_from=start_from,
-                config_file=config_file,
-                overrides=overrides,
-                tell=shown.tell,
-                advance=shown.prepare,
-                **options,
-            )
+            asked = {"start_from": start_from, "config_file": config_file, "overrides": overrides, **options}
+            request = Request.of(data, model=model, out=out or free_path(data, model), **asked)
+            session = prepare(request, tell=shown.tell, advance=shown.prepare)
         with ctrl_c() as wants_stop:
-            for report in session.reports(wants_stop=wants_stop, tell=shown.tell):
-                shown.report(report)
+            session.train(shown.report, wants_stop=wants_stop, tell=shown.tell)
     _conclude(session, as_json=as_json)
 
 
@@ -112,7 +104,7 @@ def _conclude(session: Session, *, as_json: bool) -> None:
     assert score is not None
     say(f"{path}: on valid: {score.headline()}")
     say(f"signature: {score.signature}")
-    say(f"next: {session.task.next_command(str(path))}")
+    say(f"next: {session.goal.next_command(str(path))}")
 
 
 def _outcome(session: Session) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -42,6 +42,8 @@ class ExampleData:
     """The names of the labels; none where the answer is a number."""
     vocab_size: int = 0
     """Tokens that inputs are made of; 0 where they are numbers."""
+    notes: list[str] = field(default_factory=list)
+    """A sentence for each thing that was found or left out."""
 
     @property
     def schema(self) -> Schema:

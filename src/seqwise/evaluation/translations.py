@@ -213,6 +213,6 @@ def nats_per_token(model: Any, store: PairStore) -> float:
     with evaluating(model):
         for chosen in store.in_order_of_length(SCORED_PLACES):
             batch = store.batch(chosen).to(device)
-            loss = model.loss(batch).terms["next_token"]
+            loss = model.loss(batch).terms["tokens"]
             nats += float(loss.total)
     return nats / len(store)

@@ -57,6 +57,9 @@ class AnswerGoal:
     ) -> AnswerScore:
         return evaluate_answers(model, store, about=scored)
 
+    def beginning_of_text(self, data: ExampleData, part: str, num_chars: int) -> None:
+        return None
+
     def sample(self, model: Model, store: Any, schema: Schema, config: TrainingConfig) -> str | None:
         return None
 

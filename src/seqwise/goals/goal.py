@@ -87,6 +87,21 @@ class Facts:
     """Settings of the section data that were found in the training part."""
 
 
+@dataclass(frozen=True)
+class ScoreOptions:
+    """All that any goal's `score` can be told; each knows some of them."""
+
+    view: str | None = None
+    context: int | None = None
+    stride: int | None = None
+    horizon: int | None = None
+    season: int | None = None
+    method: str | None = None
+    beam_width: int | None = None
+    length_penalty: float | None = None
+    length_form: str | None = None
+
+
 @runtime_checkable
 class AnswersLines(Protocol):
     """A goal whose models answer line by line."""
@@ -148,6 +163,10 @@ class Goal(Protocol):
         **options: Any,
     ) -> Score:
         """How well the model does on a part; `advance` is told how far it is, where that takes long."""
+        ...
+
+    def beginning_of_text(self, data: Any, part: str, num_chars: int) -> str | None:
+        """What people read of a part, of pairs its first source; None where it is no text."""
         ...
 
     def sample(self, model: Model, store: Any, schema: Schema, config: TrainingConfig) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,9 @@ class NextTokenGoal:
         about = f"{scored}|tokenizer={tokenizer.kind}:{tokenizer.vocab_size}"
         about += ",lower case" if getattr(tokenizer, "lower_case", False) else ""
         return evaluate(model, store, about=about, **options)
+
+    def beginning_of_text(self, data: TextData, part: str, num_chars: int) -> str:
+        return "".join(islice(data.parts[part].blocks(), 8))[:num_chars]
 
     def sample(self, model: Model, store: Any, schema: Schema, config: TrainingConfig) -> str | None:
         decoding = DecodingConfig(max_tokens=config.sample_tokens, seed=config.seed, temperature=0.8)

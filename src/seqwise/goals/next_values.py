@@ -75,6 +75,9 @@ class NextValuesGoal:
         seasons = seasons_by_column(season, scaling.columns)
         return evaluate_forecasts(model, store, scaling, seasons=seasons, horizon=horizon, about=scored)
 
+    def beginning_of_text(self, data: NumberData, part: str, num_chars: int) -> None:
+        return None
+
     def sample(self, model: Model, store: Any, schema: Schema, config: TrainingConfig) -> str | None:
         return None
 

@@ -98,6 +98,9 @@ class SequenceGoal:
         search = search_settings(schema, **options)
         return report_on_search(model, schema, store.texts, search, length_ratio=ratio, widths=widths)
 
+    def beginning_of_text(self, data: PairData, part: str, num_chars: int) -> str:
+        return str(data.parts[part][0][0])
+
     def sample(self, model: Model, store: PairStore, schema: Schema, config: TrainingConfig) -> str | None:
         """The first source of the part, as it would be answered now."""
         source, _ = store.texts[0]

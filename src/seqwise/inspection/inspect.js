@@ -192,7 +192,7 @@
     const [here, next] = [place > 0 && model.expected[place - 1], model.expected[place]];
     if (here && here.length) say("expected here", ...options(here));
     if (next && next.length) {
-      if (model.task === "label") say("answers", ...options(next));
+      if (model.answers) say("answers", ...options(next));
       else say("expected next", ...options(next.slice(0, 3)));
     }
     for (const layer of model.insides) {

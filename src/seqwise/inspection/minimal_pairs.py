@@ -104,7 +104,7 @@ def read_pairs_file(path: Path) -> list[MinimalPair]:
 
 def judge(model: Any, tokenizer: Tokenizer, pairs: Sequence[MinimalPair]) -> list[Judged]:
     """(1) of each pair. Both texts have the same beginning, so what it costs cancels out."""
-    most = getattr(model, "context", None) or math.inf
+    most = model.context or math.inf
     rows: list[np.ndarray] = []
     for pair in pairs:
         both = [

@@ -26,10 +26,11 @@ LEVELS = ((4e6, 256), (10e6, 52), (20e6, 16), (math.inf, 6))  # numbers of atten
 def script_data(one: Inspection) -> dict[str, Any]:
     """Of one model, for JSON."""
     reading, maps = one.reading, all_maps(one)
-    shown_option = piece_named if one.task in ("text", "pairs") else visible
+    shown_option = piece_named if one.reading.is_text else visible
     levels = _levels(sum(each.weights.size for each in maps))
     return {
         "task": one.task,
+        "answers": reading.is_answer,
         "pieces": [piece_shown(piece) for piece in reading.pieces],
         "source": [piece_shown(piece) for piece in reading.source],
         "bits": [_cost(bits) for bits in reading.bits],

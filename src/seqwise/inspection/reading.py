@@ -68,6 +68,12 @@ class Reading:
     """Numbers: what was read and expected."""
     source: list[str] = field(default_factory=list)
     """Pairs: the pieces of the source, and END."""
+    unit: str = "bits a token"
+    """What the mean of `bits` is called."""
+    is_text: bool = True
+    """Whether pieces, read and expected, are stretches of a text."""
+    is_answer: bool = False
+    """Whether what is expected behind the last step is the answer to all of them."""
     notes: list[str] = field(default_factory=list)
     """What a reader should know: text that was cut, characters never seen."""
 
@@ -82,7 +88,7 @@ def read_text(model: Any, tokenizer: Tokenizer, text: str, *, most_tokens: int) 
     ids, notes = tokenizer.encode(text), list(unseen_in(tokenizer, text))
     if not len(ids):
         raise DataError("there is no text to look at; give at least one character.")
-    context = getattr(model, "context", None)
+    context = model.context
     room = most_tokens if context is None else min(most_tokens, context - 1)
     if len(ids) > room:
         limit = f"a page holds {room:,}" if room == most_tokens else f"the model sees {room:,} at a time"

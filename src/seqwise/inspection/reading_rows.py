@@ -52,7 +52,9 @@ def read_series(model: Any, store: NumberStore, scaling: ValueSpec, *, row: int,
     log_scales = (there * np.log(scaling.scale)).sum(axis=1)  # from scaled units to the data's own, as in evaluation
     bits = ((log_scales - log_probs[0].double().cpu().numpy()) / BIT).tolist()
     pieces = [START, *(f"{_row(values)} " for values in read)]
-    return Reading(pieces, [], [math.nan, *bits], expected, batch, trace, columns=columns)
+    return Reading(
+        pieces, [], [math.nan, *bits], expected, batch, trace, columns=columns, unit="bits a step", is_text=False
+    )
 
 
 def _state_before(model: Any, store: NumberStore, row: int) -> State | None:
@@ -105,7 +107,8 @@ def read_example(model: Any, store: ExampleStore, labels: Sequence[str], *, row:
     else:
         pieces = [f"row {step + 1} " for step in range(steps)]
     bits = [math.nan] * (steps - 1) + [-float(log_probs[0, 0]) / BIT]
-    return Reading(pieces, [], bits, [*([] for _ in range(steps - 1)), _answers(prediction, labels)], batch, trace)
+    expected = [*([] for _ in range(steps - 1)), _answers(prediction, labels)]
+    return Reading(pieces, [], bits, expected, batch, trace, unit="bits for the answer", is_text=False, is_answer=True)
 
 
 def _answers(prediction: Any, labels: Sequence[str]) -> list[Expected]:

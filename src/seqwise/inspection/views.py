@@ -29,7 +29,7 @@ def _reading(one: Inspection, place: int, scales: Scales) -> str:
     total = sum(bits for bits in one.reading.bits if not math.isnan(bits))
     mean = total / max(1, one.reading.num_scored)
     spans = "".join(f"<span>{escape(piece_shown(piece))}</span>" for piece in one.reading.pieces)
-    unit = {"numbers": "bits a step", "label": "bits for the answer"}.get(one.task, "bits a token")
+    unit = one.reading.unit
     source = ""
     if one.reading.source:
         pieces = "".join(f"<span>{escape(piece_shown(piece))}</span>" for piece in one.reading.source)
@@ -46,7 +46,11 @@ def _by_character(one: Inspection, total: float) -> str:
     """A unit that models with other tokens share."""
     scored = zip(one.reading.pieces, one.reading.bits, strict=True)
     characters = sum(len(piece) for piece, bits in scored if not math.isnan(bits))
-    return f" ({number(total / characters, 2)} a character)" if one.task == "text" and characters else ""
+    return (
+        f" ({number(total / characters, 2)} a character)"
+        if one.reading.is_text and not one.reading.source and characters
+        else ""
+    )
 
 
 def _columns_read(one: Inspection, place: int, scales: Scales) -> str:

@@ -29,7 +29,10 @@ class HeadedModel(nn.Module):
     def __init__(self, body: nn.Module, heads: Mapping[str, nn.Module], weights: Mapping[str, float], vocab_size: int):
         """`heads` and the `weights` of their terms by the name of the target; `vocab_size`: answers of the main one."""
         super().__init__()
-        self.body, self.head = body, nn.ModuleDict(heads)  # type: ignore[assignment]
+        self.body, self.head = body, nn.Module()  # type: ignore[assignment]
+        for name, head in heads.items():
+            self.head.add_module(name, head)
+        self.heads = cast(dict[str, Head], dict(heads))
         self.weights, self.vocab_size, self.main = dict(weights), vocab_size, next(iter(heads))
         self.context = self.body.context
         self.continues: bool = self.main_head.continues
@@ -37,7 +40,7 @@ class HeadedModel(nn.Module):
 
     @property
     def main_head(self) -> Head:
-        return cast(Head, self.head[self.main])
+        return self.heads[self.main]
 
     def fresh_state(self, batch_size: int) -> State:
         return self.body.fresh_state(batch_size)
@@ -46,12 +49,12 @@ class HeadedModel(nn.Module):
         """log p of each target: of the main one, or of the only one that the batch has."""
         encoded = self.body.encode(batch.inputs, self._used(state))  # (1)
         name = self.main if self.main in batch.targets else next(iter(batch.targets))
-        return cast(Head, self.head[name]).score(encoded.stream, batch.targets[name]), encoded.state  # (2)
+        return self.heads[name].score(encoded.stream, batch.targets[name]), encoded.state  # (2)
 
     def loss(self, batch: Batch, state: State | None = None) -> Loss:
         encoded, terms = self.body.encode(batch.inputs, self._used(state)), dict[str, Term]()
         for name, wanted in batch.targets.items():
-            log_probs = cast(Head, self.head[name]).score(encoded.stream, wanted)
+            log_probs = self.heads[name].score(encoded.stream, wanted)
             if wanted.is_step is not None:
                 log_probs = log_probs.masked_fill(~wanted.is_step, 0.0)
             terms[name] = Term(-log_probs.sum(), wanted.count(), self.weights[name], over=name)  # (3)
@@ -59,10 +62,10 @@ class HeadedModel(nn.Module):
 
     def predict(self, batch: Batch, target: str | None = None) -> Prediction:
         """The answer to each row, of the main target or another one."""
-        head = self.head[target or self.main]
-        if cast(Head, head).continues:
+        head: Any = self.heads[target or self.main]
+        if head.continues:
             raise ConfigError("this model says what comes next and has no answers to give; use: seqwise generate.")
-        return head.predict(self.body.encode(batch.inputs, None).stream)  # type: ignore[operator]
+        return cast(Prediction, head.predict(self.body.encode(batch.inputs, None).stream))
 
     def start(self, prompt: Batch) -> tuple[Any, State]:
         """What comes after the prompt: log-probabilities (B, V), or a distribution of numbers."""
@@ -83,7 +86,7 @@ class HeadedModel(nn.Module):
     def _continuing(self) -> Any:
         if not self.continues:
             raise ConfigError("this model answers a whole sequence: it does not go on from a prompt.")
-        return self.head[self.main]
+        return self.heads[self.main]
 
     def _used(self, state: State | None) -> State | None:
         """A whole sequence is answered at once: nothing goes on from one to the next."""

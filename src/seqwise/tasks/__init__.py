@@ -8,9 +8,10 @@ pairs      a source and its target                          BLEU, chrF, exact ma
 
 from __future__ import annotations
 
-from ..checks import check_task
+from ..checks import TASK_NAMES, check_task
 from ..data.kinds import task_for as task_for
 from ..data.kinds import task_of as task_of
+from ..errors import ConfigError
 from .label import LabelTask
 from .numbers import NumbersTask
 from .pairs import PairsTask
@@ -19,6 +20,14 @@ from .task import goal_of as goal_of
 from .text import TextTask
 
 TASKS: dict[str, Task] = {"text": TextTask(), "numbers": NumbersTask(), "label": LabelTask(), "pairs": PairsTask()}
+
+
+def register(task: Task) -> None:
+    """Add a task from outside: from now on every command knows it by its name."""
+    if task.name in TASKS:
+        raise ConfigError(f'there is a task "{task.name}" already; give this one another name.')
+    TASKS[task.name] = task
+    TASK_NAMES.append(task.name)
 
 
 def task_named(name: str) -> Task:

@@ -41,13 +41,10 @@ class Request:
     def of(cls, source: str | Path | Sequence[str | Path], *, model: str, out: str | Path, **asked: Any) -> Request:
         """From what people write: paths as words or as paths, one file or several, None for what is not asked."""
         sources = [source] if isinstance(source, str | Path) else source
-        for names, kind in (
-            (("columns", "overrides"), list),
-            (("valid", "test"), str),
-            (("config_file", "start_from"), Path),
-        ):
-            asked |= {name: kind(asked[name]) for name in names if asked.get(name) is not None}
-        return cls(list(map(str, sources)), model, Path(out), **asked)
+        kinds = {"columns": list, "overrides": list, "valid": str, "test": str, "config_file": Path, "start_from": Path}
+        given = {name: value for name, value in asked.items() if value is not None}
+        given |= {name: kinds[name](value) for name, value in given.items() if name in kinds}
+        return cls(list(map(str, sources)), model, Path(out), **given)
 
     def checked(self) -> Request:
         """With files by their full path, and pipes read; what contradicts itself is refused."""

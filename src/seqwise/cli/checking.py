@@ -1,0 +1,57 @@
+"""seqwise data check: what can be told of data before training, by the kind of target it asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from ..data.check import check_text
+from ..data.check_numbers import check_numbers
+from ..data.check_pairs import check_pairs
+from ..data.schema import NEXT_TOKEN, NEXT_VALUES, SEQUENCE
+from ..data.source import TextData
+from ..errors import ConfigError
+from ..settings import DataConfig
+from ..tasks import TASKS, task_for, task_named
+from ..training.estimate import estimate
+from .results import say_results
+from .tables import check_table
+from .terminal import say
+
+Found = tuple[dict[str, Any], Iterable[str]]
+"""For programs, and for people."""
+
+
+def _text(data: TextData) -> Found:
+    result = check_text(data)
+    cost = estimate(result)
+    return {**result.to_dict(), "estimate": cost.to_dict()}, check_table(result, cost)
+
+
+def _plain(check: Callable[[Any], Any]) -> Callable[[Any], Found]:
+    def checked(data: Any) -> Found:
+        found = check(data)
+        return found.to_dict(), found.sentences()
+
+    return checked
+
+
+CHECKS: dict[str, Callable[[Any], Found]] = {
+    NEXT_TOKEN: _text,
+    NEXT_VALUES: _plain(check_numbers),
+    SEQUENCE: _plain(check_pairs),
+}
+
+
+def check_data(task: str | None, config: DataConfig, *, as_json: bool) -> None:
+    chosen = task_named(task_for(task, config.source, config.columns))
+    kind = chosen.kinds[0]
+    if kind not in CHECKS:
+        known = ", ".join(each.name for each in TASKS.values() if each.kinds[0] in CHECKS)
+        raise ConfigError(f'--task "{chosen.name}" cannot be checked; these can: {known}.')
+    for_programs, lines = CHECKS[kind](chosen.open(config))
+    if as_json:
+        say_results("data check", [for_programs])
+        return
+    for line in lines:
+        say(line)

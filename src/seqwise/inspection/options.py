@@ -1,0 +1,37 @@
+"""What an inspection can be told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..errors import ConfigError
+
+
+@dataclass(frozen=True)
+class InspectOptions:
+    most_tokens: int = 500
+    """How much of the text is shown."""
+    beam_width: int | None = None
+    """Hypotheses that the search keeps; where it is not said, as many as the run translates with, or 4 for text."""
+    search_tokens: int = 12
+    """How far the search goes on behind a text."""
+    most_lags: int = 100
+    """How far back gradients and influence are followed."""
+    held_out_tokens: int = 4000
+    """How much unseen text the finder of units reads."""
+    row: int = 0
+    """Numbers and examples: which one of the unseen part is read, or read first; from 0."""
+    pairs: str | None = None
+    """A file of minimal pairs; the built-in list where there is none."""
+    analogies: tuple[str, ...] = ()
+    """Each three words: "man king woman" asks for what is to woman as king is to man."""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("most_tokens", "beam_width", "search_tokens", "most_lags", "held_out_tokens"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ConfigError(f"inspect.{name} = {value} should be at least 1.")
+        for name in ("row", "seed"):
+            if getattr(self, name) < 0:
+                raise ConfigError(f"inspect.{name} = {getattr(self, name)} should not be negative.")
