@@ -2,7 +2,22 @@
 
 from __future__ import annotations
 
-from seqwise.data.schema import Schema, TokenSpec, ValueSpec, answer_schema, pair_schema, series_schema, text_schema
+from seqwise.data.schema import (
+    LABEL,
+    NEXT_TOKEN,
+    NEXT_VALUES,
+    NUMBER,
+    SEQUENCE,
+    Schema,
+    TokenSpec,
+    ValueSpec,
+    answer_schema,
+    pair_schema,
+    series_schema,
+    text_schema,
+)
+from seqwise.models import MODELS
+from seqwise.tasks import TASKS
 from seqwise.text.symbols import SymbolTokenizer
 
 
@@ -22,6 +37,17 @@ def of_answers(num_labels: int, *, vocab_size: int = 0, num_columns: int = 0) ->
     """Labels, or a number where there are none."""
     inputs = TokenSpec(SymbolTokenizer(vocab_size)) if vocab_size else values(num_columns)
     return answer_schema(inputs, [str(label) for label in range(num_labels)])
+
+
+def of_kind(kind: str, size: int) -> Schema:
+    """Of some kind of target, with tokens, columns or labels in this number."""
+    made = {NEXT_TOKEN: of_text(size), NEXT_VALUES: of_numbers(size), SEQUENCE: of_pairs(size)}
+    return {**made, LABEL: of_answers(size, num_columns=2), NUMBER: of_answers(0, num_columns=2)}[kind]
+
+
+def families(task: str) -> list[str]:
+    """Those that do a task, in the order of the lineage."""
+    return [name for name, row in MODELS.items() if set(TASKS[task].kinds) <= row.learns.keys()]
 
 
 def of_pairs(vocab_size: int, boundary: int = 0, *, source_size: int = 0) -> Schema:

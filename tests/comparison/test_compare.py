@@ -1291,7 +1291,7 @@ def test_without_data_and_out_the_reference_is_compared_in_a_folder_of_its_name(
     ((path, settings),) = seen
     assert path == Path("runs/python-reference-compare")
     assert (settings.source, settings.minutes, settings.seeds) == (["python-reference"], 10.0, 1)
-    assert settings.models == [name for name, row in MODELS.items() if "text" in row.tasks]
+    assert settings.models == [name for name, row in MODELS.items() if "next_token" in row.learns]
 
 
 def test_the_table_and_the_recommendation_are_printed(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import schemas
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -39,8 +40,9 @@ from seqwise.comparison.plan import (
 )
 from seqwise.errors import ConfigError
 from seqwise.models import MODELS
+from seqwise.tasks import TASKS
 
-TEXT_FAMILIES = [name for name, row in MODELS.items() if "text" in row.tasks]
+TEXT_FAMILIES = [name for name, row in MODELS.items() if "next_token" in row.learns]
 budgets = st.builds(
     lambda minutes, models, tokenizers, seeds, workers: asked(
         minutes=minutes, models=models, tokenizers=tokenizers, seeds=seeds, workers=workers
@@ -335,7 +337,7 @@ def test_who_was_best_long_before_the_end_does_not_go_on(best_at: float, goes_on
 
 @pytest.mark.parametrize("name", [name for name, row in MODELS.items() if row.learns_by != "gradients"])
 def test_who_counts_or_iterates_does_not_go_on_even_as_the_best(name: str) -> None:
-    task = MODELS[name].tasks[0]
+    task = next(task for task in TASKS if name in schemas.families(task))
     assert go_on(standing(name, 1.0), standing("gpt", 2.0), task=task) == ["gpt-final"]
     assert go_on(standing(name, 1.0), task=task) == []
 
@@ -422,7 +424,7 @@ def test_the_seeds_of_an_entry_are_numbered_from_the_first() -> None:
 
 def test_without_a_wish_all_families_of_the_task_are_compared_in_the_order_of_the_lineage() -> None:
     for task in ("text", "numbers", "label"):
-        assert choose_models(None, task) == [name for name, row in MODELS.items() if task in row.tasks]
+        assert choose_models(None, task) == schemas.families(task)
     assert choose_models(["gpt", "ngram", "gpt"], "text") == ["ngram", "gpt"]
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from seqwise.data.schema import pair_schema
 from seqwise.decoding import DecodingConfig
 from seqwise.decoding import translate as module
 from seqwise.errors import ConfigError

@@ -122,7 +122,7 @@ def copy_of(state: State) -> State:
 
 def test_every_family_is_covered() -> None:
     """Families that read no text have their own suite (test_kalman.py)."""
-    assert {case.family for case in CASES} == {name for name, row in MODELS.items() if "text" in row.tasks}
+    assert {case.family for case in CASES} == {name for name, row in MODELS.items() if "next_token" in row.learns}
 
 
 @each_case
@@ -319,7 +319,7 @@ def test_the_loss_is_the_negative_score_and_its_counts_come_from_the_batch(case:
     padded = pad_rows([[1, 2, 3, 4], [5, 6]])
     batch = next_token_batch(padded.ids, padded.is_token)
     loss, (log_probs, _) = model.loss(batch), model.score(batch)
-    assert batch.counts() == {"tokens": 4} == {"tokens": loss.terms["next_token"].count}
+    assert batch.counts() == {"tokens": 4} == {"tokens": loss.terms["tokens"].count}
     same(loss.over(batch.counts()), -(log_probs[0].sum() + log_probs[1, 0]) / 4)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import schemas
 import torch
 from runs_by_hand import log_without_clock, prepare, stop_after
 
@@ -19,7 +20,6 @@ import seqwise
 from seqwise.api import TrainedRun
 from seqwise.data import toys
 from seqwise.errors import CheckpointError, ConfigError, DataError
-from seqwise.models import MODELS
 from seqwise.run import Run
 from seqwise.tasks import TASKS, task_named, task_of
 from seqwise.training.preparing import resume
@@ -148,7 +148,7 @@ def test_a_family_that_does_not_do_the_task_is_told_with_those_that_do(
     sentence = str(caught.value)
     assert f"{data} is taken for {task}" in sentence
     assert f"which {name} does not do" in sentence
-    others = [known for known, row in MODELS.items() if task in row.tasks]
+    others = schemas.families(task)
     assert sentence.endswith(f"Families that do: {', '.join(others)}.")
     assert not (tmp_path / "run").exists()
 

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from seqwise.data.schema import TokenSpec, damage_named
 from seqwise.errors import CheckpointError, ConfigError
-from seqwise.text import TOKENIZERS, Tokenizer, load_tokenizer, save_tokenizer, train_tokenizer
+from seqwise.text import TOKENIZERS, Tokenizer, train_tokenizer
 from seqwise.text.bpe import BPETokenizer
 from seqwise.text.characters import NUM_DIGITS, CharTokenizer
 from seqwise.text.words import BOUNDARY, UNKNOWN, WordTokenizer
@@ -24,6 +25,17 @@ POEM = "Shall I compare thee to a summer's day?\nThou art more lovely, and more 
 CODE = "def f(x):  \n\treturn x \n \n    # naïve 12 €\nx = 1 \ny = 2 \n" * 8
 
 each_kind = pytest.mark.parametrize("kind", TOKENIZERS)
+
+
+def save_tokenizer(tokenizer: Tokenizer, path: Path) -> None:
+    path.write_text(json.dumps(TokenSpec(tokenizer).to_dict()))
+
+
+def load_tokenizer(path: Path) -> Tokenizer:
+    with damage_named(path) as saved:
+        return TokenSpec.from_dict(saved).tokenizer
+
+
 lone_surrogates = st.characters(min_codepoint=0xD800, max_codepoint=0xDFFF, categories=["Cs"])
 any_unicode = st.text(st.characters(codec="utf-8"), max_size=40) | st.text(
     "aeé\n\t \x00\x7f\x85\u2028👩‍🚀'", max_size=40
@@ -245,7 +257,7 @@ def test_a_damaged_tokenizer_is_named(content: str | bytes, tmp_path: Path) -> N
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(CheckpointError) as caught:
         load_tokenizer(path)
-    assert str(caught.value) == f"{path}: damaged: not a tokenizer that seqwise wrote. Restore it or train again."
+    assert str(caught.value) == f"{path}: damaged: not what seqwise wrote. Restore it or train again."
 
 
 @each_kind
@@ -279,7 +291,7 @@ def test_byte_pairs_with_ids_that_no_model_has_rows_for_are_named(damage: Any, t
     backend["model"]["merges"] = []
     damage(backend["model"]["vocab"])
     path.write_text(json.dumps({"kind": "bpe", "backend": json.dumps(backend)}))
-    with pytest.raises(CheckpointError, match="damaged: not a tokenizer that seqwise wrote"):
+    with pytest.raises(CheckpointError, match="damaged: not what seqwise wrote"):
         load_tokenizer(path)
 
 

@@ -229,7 +229,7 @@ def test_a_loss_that_is_no_number_stops_training_and_harms_no_weight(name: str, 
         loss = model.loss(batch, state)
         if calls <= 3:
             return loss
-        return Loss({"next_token": Term(loss.terms["next_token"].total * value, batch.counts()["tokens"])}, loss.state)
+        return Loss({"tokens": Term(loss.terms["tokens"].total * value, batch.counts()["tokens"])}, loss.state)
 
     reports: list[Report] = []
     saved: list[Checkpoint] = []
@@ -259,7 +259,7 @@ def test_a_single_bad_step_is_gone_back_from_with_a_lower_rate(name: str) -> Non
         loss = model.loss(batch, state)
         if calls != 5:
             return loss
-        return Loss({"next_token": Term(loss.terms["next_token"].total * math.nan, 1)}, loss.state)
+        return Loss({"tokens": Term(loss.terms["tokens"].total * math.nan, 1)}, loss.state)
 
     config = quiet(steps=10, schedule="constant", warmup_steps=0, report_every=1)
     reports = list(train(model, batches_for(name), config, objective=objective))
@@ -279,7 +279,7 @@ class Climber(torch.nn.Module):
     def loss(self, batch: Batch, state: State | None = None) -> Loss:
         count = batch.counts()["tokens"]
         total = -self.height * count * (1.0 if float(self.height.detach()) <= 1 else math.nan)
-        return Loss({"next_token": Term(total, count)})
+        return Loss({"tokens": Term(total, count)})
 
 
 def climbing(**settings: Any) -> TrainingConfig:
@@ -339,7 +339,7 @@ def test_the_best_model_stays_the_best_after_going_back() -> None:
         nonlocal calls
         calls += 1
         loss = model.loss(batch, state)
-        return Loss({"next_token": Term(loss.terms["next_token"].total * (math.nan if calls == 5 else 1.0), 1)})
+        return Loss({"tokens": Term(loss.terms["tokens"].total * (math.nan if calls == 5 else 1.0), 1)})
 
     validate = scripted([3.0, 2.0, 2.5, 1.0, 1.5, 1.2, 1.1, 0.9])
     hooks = Hooks(validate=validate, keep_best=lambda: kept.append(len(reports)))
@@ -429,7 +429,7 @@ def test_a_gradient_that_is_no_number_stops_training_too() -> None:
     def objective(batch: Batch, state: State | None) -> Loss:
         loss = model.loss(batch, state)
         bad = (model.head.output.weight.sum() * 0).sqrt()  # zero, and its slope there is not a number
-        return Loss({"next_token": Term(loss.terms["next_token"].total + bad, batch.counts()["tokens"])})
+        return Loss({"tokens": Term(loss.terms["tokens"].total + bad, batch.counts()["tokens"])})
 
     with pytest.raises(TrainingError, match="the gradient's length became nan at step 1"):
         list(train(model, batches_for("gpt"), quiet(), objective=objective))

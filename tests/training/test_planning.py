@@ -43,7 +43,7 @@ from seqwise.wording import plural
 
 TEXT = "the cat sat on the mat.\nthe dog sat on the log.\na cat and a dog sat, and a frog.\n" * 30
 SMALL = ["training.sample_tokens=5", "training.threads=1"]
-GRADIENTS = [name for name, row in MODELS.items() if row.learns_by == "gradients" and "text" in row.tasks]
+GRADIENTS = [name for name, row in MODELS.items() if row.learns_by == "gradients" and "next_token" in row.learns]
 
 
 @pytest.fixture
@@ -470,18 +470,17 @@ def test_fewer_tokens_than_none_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "task"),
-    [(name, task) for name, row in MODELS.items() if row.learns_by == "gradients" for task in row.tasks],
+    ("name", "kind"),
+    [(name, kind) for name, row in MODELS.items() if row.learns_by == "gradients" for kind in row.learns],
 )
-def test_a_network_gets_narrower_step_by_step_and_each_can_be_built(name: str, task: Any) -> None:
-    has_tokens = task in ("text", "pairs")
-    facts = Facts(10**5, 60, "char" if has_tokens else "", 1.0, task=task, num_columns=2, season=7, length=8)
-    size, columns = (60, 0) if has_tokens else (0, 2)
-    interface = Interface(task, size, num_columns=columns, num_labels=10, source_vocab_size=size)
-    row, settings = MODELS[name], suggest(name, facts)[0]
+def test_a_network_gets_narrower_step_by_step_and_each_can_be_built(name: str, kind: str) -> None:
+    has_tokens = kind in ("next_token", "sequence")
+    facts = Facts(10**5, 60, "char" if has_tokens else "", 1.0, num_columns=2, season=7, length=8)
+    schema = schemas.of_kind(kind, 60 if has_tokens else 2)
+    row, settings = MODELS[name], suggest(name, kind, facts)[0]
     sizes = []
     while settings is not None:
-        sizes.append(num_parameters(row.build(row.config(**settings), interface)))
+        sizes.append(num_parameters(row.build(row.config(**settings), schema)))
         settings = narrowed(settings)
     assert len(sizes) > 2
     assert sizes == sorted(sizes, reverse=True)

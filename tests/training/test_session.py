@@ -34,7 +34,7 @@ TINY: dict[str, list[str]] = {
 }
 SMALL = ["training.sample_tokens=5", "training.threads=1"]
 each_family = pytest.mark.parametrize("name", list(TINY))
-each_text_family = pytest.mark.parametrize("name", [name for name, row in MODELS.items() if "text" in row.tasks])
+each_text_family = pytest.mark.parametrize("name", [name for name, row in MODELS.items() if "next_token" in row.learns])
 
 
 @pytest.fixture
