@@ -85,7 +85,7 @@ class Examples:
         self.steps_per_epoch = len(store) // self.batch_size
         self._epoch = -1
 
-    def batch(self, step: int) -> Batch:
+    def batch(self, step: int, model: object = None) -> Batch:
         epoch, place = divmod(step, self.steps_per_epoch)
         if epoch != self._epoch:
             self._order = np.random.default_rng((self.seed, epoch)).permutation(len(self.store))
