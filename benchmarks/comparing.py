@@ -28,7 +28,7 @@ from seqwise.comparison.results import Comparison
 from seqwise.data.builtin import builtin_file
 from seqwise.data.public import find_public
 
-# bits per character in sliding windows, as here: recipes/tinyshakespeare-10-minutes.toml (docs/lab-notebook.md)
+# bits per character in sliding windows, as here: the recipe tinyshakespeare-10-minutes (docs/lab-notebook.md)
 HAND_WORK = 1.4343 / np.log(2)
 
 
