@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test check format bench clean
+.PHONY: demo test check format bench wheel clean
 
 demo: $(READY)
 	rm -rf runs/demo
@@ -26,6 +26,11 @@ format: $(READY)
 bench: $(VENV)/.bench-ready
 	$(BIN)/python -m benchmarks
 
+# the source archive, and the wheel that is built from it
+wheel: $(READY)
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation --outdir dist
+
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
@@ -36,4 +41,4 @@ $(VENV)/.bench-ready: $(READY)
 	touch $@
 
 clean:
-	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache
