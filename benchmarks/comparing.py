@@ -132,7 +132,7 @@ def main() -> None:
     parser.add_argument("cases", nargs="*", default=list(CASES))
     parser.add_argument("--out", type=Path, default=Path("runs/comparing"))
     parser.add_argument("--repeats", type=int, default=3, help="of the budgets")
-    options = parser.parse_known_args()[0]
+    options = parser.parse_args()
     say_load()
     if "budget" in options.cases:
         check_budgets(options.out, options.repeats)
