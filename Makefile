@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test check format bench wheel clean
+.PHONY: demo test check format bench wheel images map clean
 
 demo: $(READY)
 	rm -rf runs/demo
@@ -32,6 +32,14 @@ bench: $(READY)
 wheel: $(READY)
 	rm -rf dist
 	$(BIN)/python -m build --no-isolation --outdir dist
+
+# the list of files in docs/architecture.md
+map: $(READY)
+	$(BIN)/python docs/make_map.py
+
+# the pictures of the README; needs Chromium
+images: $(READY)
+	$(BIN)/python docs/make_images.py
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
