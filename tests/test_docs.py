@@ -48,6 +48,16 @@ def test_the_walk_names_files_that_exist() -> None:
     assert [name for name in names if not ((PACKAGE / name).exists() or (ROOT / name).exists())] == []
 
 
+def test_the_walk_names_functions_where_they_are() -> None:
+    walk = read(ARCHITECTURE).partition("## A walk")[2].partition("\n## ")[0]
+    named = re.findall(r"`(\w+)`\s+in\s+`([\w/]+\.py)`", walk)
+    assert len(named) > 15
+    lost = [
+        f"{name} in {file}" for name, file in named if not re.search(rf"(def|class) {name}\b", read(PACKAGE / file))
+    ]
+    assert lost == []
+
+
 def test_every_file_says_what_it_is() -> None:
     """The map is made of it."""
     silent = [
