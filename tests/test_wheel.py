@@ -18,7 +18,9 @@ import seqwise
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "seqwise"
-NOT_COPIED = shutil.ignore_patterns(".*", "runs", "build", "dist", "*.egg-info", "__pycache__")
+NOT_COPIED = shutil.ignore_patterns(
+    ".git", ".venv", ".*cache", ".hypothesis", "runs", "build", "dist", "*.egg-info", "__pycache__"
+)
 RECIPES = list((SOURCE / "recipes").glob("*.toml"))
 SMALL = ["--steps", "5", "--set", "model.model_dim=16"]
 CATS = """
@@ -99,7 +101,14 @@ def test_the_source_archive_has_what_the_tests_need(archives: Path) -> None:
     (path,) = archives.glob("*.tar.gz")
     with tarfile.open(path) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    assert {"Makefile", "constraints.txt", "README.md", "LICENSE", "docs/architecture.md"} <= names
+    assert {
+        "Makefile",
+        "constraints.txt",
+        "README.md",
+        "LICENSE",
+        "docs/images/report.png",
+        ".github/workflows/ci.yml",
+    } <= names
     tests = {path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").rglob("*.py")}
     assert tests <= names
 
