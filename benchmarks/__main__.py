@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import ast
-import os
 import shlex
 import subprocess
 import sys
@@ -140,7 +139,7 @@ def run(benchmarks: Sequence[Benchmark], *, is_full: bool) -> tuple[list[str], d
         print(f"\n== {benchmark.name}: {benchmark.measures()}", flush=True)
         with tempfile.TemporaryDirectory() as folder:
             command = [sys.executable, *benchmark.command(is_full=is_full, folder=folder)]
-            if subprocess.run(command, cwd=ROOT, env=os.environ).returncode:
+            if subprocess.run(command, cwd=ROOT).returncode:
                 failed.append(benchmark.name)
     return failed, left_out
 
