@@ -105,7 +105,7 @@ BENCHMARKS = [
     Benchmark("lineage", "--minutes 0.2 --out {folder}", needs=(SHAKESPEARE,)),
     Benchmark("gradient_flow", "--minutes 0.1"),
     Benchmark("hard_gradients", "--minutes 0.2"),
-    Benchmark("forecasts", "--families kalman", needs=(SERIES,)),
+    Benchmark("forecasts", "--families kalman", "--families kalman,hmm,gru,conv,gpt", needs=(SERIES,)),
     Benchmark("comparing", "markov --out {folder}"),
     Benchmark("attention_by_length", "numbers --minutes 0.3", "numbers"),
     Benchmark("translation_speed", "--repeats 1 --sentences 100", needs=(package("transformers"),)),
