@@ -1,6 +1,6 @@
 """The pictures of the README, taken of real pages by a real browser: make images
 
-    python docs/make_images.py                           # compares for three minutes first
+    python docs/make_images.py                           # compares for five minutes first
     python docs/make_images.py --compared runs/demo      # of a comparison that is there, such as that of make demo
 
 Needs playwright (one of the packages for development) and Chromium: SEQWISE_CHROMIUM, else `chromium` on the path. No
@@ -23,7 +23,7 @@ from seqwise.inspection.inspect import inspect_run
 from seqwise.inspection.page import save_inspection
 
 IMAGES = Path(__file__).parent / "images"
-DATA, MINUTES = "python-reference", 3.0
+DATA, MINUTES = "python-reference", 5.0
 TEXT, SHOWN = "The statement is executed when the condition is true", "when"  # its first letter is looked at
 WIDTH, MARGIN, MAX_BYTES = 1280, 24, 150_000
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
