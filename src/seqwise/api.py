@@ -23,7 +23,7 @@ from .decoding import DecodingConfig, Hypothesis, generate
 from .decoding.translate import Answer
 from .errors import ConfigError, DataError, SeqwiseError
 from .evaluation.search_report import WIDTHS, SearchReport
-from .goals import Goal
+from .goals import AnyGoal
 from .goals.goal import Advance, AnswersLines, ScoreOptions, Tell
 from .goals.sequence import SequenceGoal
 from .inspection.options import InspectOptions
@@ -116,7 +116,7 @@ class TrainedRun:
         return task_named(self.run.config.task)
 
     @property
-    def goal(self) -> Goal:
+    def goal(self) -> AnyGoal:
         """What is done about what the run was trained to answer."""
         return goal_of(self.task, self.run.schema)
 

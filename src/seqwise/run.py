@@ -37,6 +37,7 @@ from .data.old_schemas import load_old_schema
 from .data.schema import NEXT_TOKEN, Schema, TokenSpec
 from .errors import CheckpointError, ConfigError, did_you_mean
 from .models import family
+from .models.contract import HasWeights, Model
 from .models.headed import HeadedModel
 from .settings import DataConfig, TokenizerConfig, TrainingConfig
 from .text import Tokenizer
@@ -197,7 +198,7 @@ class Run:
         """The model with fresh weights."""
         return family(self.config.model_name).build(self.config.model, self.schema)
 
-    def load_initial_weights(self, model: Any) -> bool:
+    def load_initial_weights(self, model: Model) -> bool:
         """Where the run starts from another one, its weights; whether it does."""
         path = self.path / "initial.safetensors"
         if path.exists():
@@ -222,7 +223,7 @@ class Run:
                 raise CheckpointError(f"{path}: damaged: {name} holds what is not a number. Train again.")
         return model.eval()
 
-    def save_model(self, model: Any) -> None:
+    def save_model(self, model: Model) -> None:
         """Replace the best weights, and their checksum.
 
         The checksum of the new ones is added before they take their place, and that of the old ones dropped after it:
@@ -389,7 +390,7 @@ RENAMED = (  # patterns of names that weights had before, and have now
 )
 
 
-def _renamed(weights: dict[str, Tensor], model: Any) -> dict[str, Tensor]:
+def _renamed(weights: dict[str, Tensor], model: HasWeights) -> dict[str, Tensor]:
     """Weights of a format before this one, by the names they have now."""
     heads = list(model.heads) if isinstance(model, HeadedModel) else []
     known = set(model.state_dict()) if heads else set()
@@ -403,7 +404,7 @@ def _renamed(weights: dict[str, Tensor], model: Any) -> dict[str, Tensor]:
     return renamed
 
 
-def load_weights(model: Any, weights: dict[str, Tensor], where: Path) -> None:
+def load_weights(model: HasWeights, weights: dict[str, Tensor], where: Path) -> None:
     try:
         model.load_state_dict(_renamed(weights, model))
     except CheckpointError as error:

@@ -21,7 +21,7 @@ from ..evaluation.answers import AnswerScore
 from ..evaluation.forecasts import ForecastScore
 from ..evaluation.segments import Segments
 from ..evaluation.translations import Likelihood, TranslationScore
-from ..goals import Goal
+from ..goals import AnyGoal
 from ..models.ngram import Ngram, NgramConfig
 from ..settings import DataConfig
 
@@ -36,7 +36,9 @@ class Baseline:
     """On the part that models are ranked by, cut as theirs."""
 
 
-def token_frequencies(goal: Goal, train: TokenStore, store: TokenStore, schema: Schema, config: DataConfig) -> Baseline:
+def token_frequencies(
+    goal: AnyGoal, train: TokenStore, store: TokenStore, schema: Schema, config: DataConfig
+) -> Baseline:
     model = Ngram(NgramConfig(order=1), schema)
     model.fit(np.asarray(train.first(MAX_TOKENS).ids, dtype=np.int64))
     score = goal.score(model, store, schema, config, scored="baseline")

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
 from ..data.batch import Batch, next_token_batch, next_value_batch
 from ..data.schema import NEXT_TOKEN, NEXT_VALUES, Schema, TokenSpec, ValueSpec, series_schema, text_schema
@@ -139,13 +140,13 @@ def time_trial(folder: Path, name: str, wants_stop: WantsStop) -> bool:
     return False
 
 
-def _seconds_of_update(session: Session, model: Any, seconds: float) -> float:
+def _seconds_of_update(session: Session, model: nn.Module, seconds: float) -> float:
     config = session.run.config.training
     batches = session.goal.batches(session.stores["train"], model, config)
     return seconds_per_step(model, batches, config, longest=seconds / 3, least=2).each
 
 
-def _seconds_of_scoring(session: Session, subject: Subject, model: Any, seconds: float) -> float:
+def _seconds_of_scoring(session: Session, subject: Subject[Any, Any, Any], model: Model, seconds: float) -> float:
     """Of one unit of the validation part: more of it is scored while that takes little time."""
     run, task, most = session.run, session.task, subject.timed
     config, options = subject.as_if_trained(run.config.data), subject.score_options(model)

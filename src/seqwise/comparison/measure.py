@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from dataclasses import asdict, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -24,9 +24,9 @@ from ..decoding import DecodingConfig, generate
 from ..evaluation.forecasts import default_horizon, forecasts
 from ..evaluation.likelihood import nats_by_position, token_nats
 from ..evaluation.translations import TranslationScore
-from ..goals import Goal
+from ..goals import AnyGoal
 from ..goals.sequence import SequenceGoal
-from ..models.contract import Continues, FillsIn, Model, evaluating
+from ..models.contract import Answerer, Forecaster, LanguageModel, Translator, evaluating
 from ..run import Run
 from ..settings import DataConfig
 from ..tasks import Task, goal_of
@@ -47,40 +47,43 @@ PASSAGE_STEPS = 96
 TIMED_STEPS = 40
 
 
-class Subject(Protocol):
+D = TypeVar("D", contravariant=True)
+M = TypeVar("M", contravariant=True)
+S = TypeVar("S")
+
+
+class Subject(Protocol[D, S, M]):
     """What a comparison needs to know of a kind of target."""
 
     timed: int
     """Characters, steps or examples that are scored to see how long that takes; more where it is quick."""
 
-    def sizes(self, data: Any, stores: dict[str, Any]) -> dict[str, int]:
+    def sizes(self, data: D, stores: dict[str, Any]) -> dict[str, int]:
         """Of the parts: characters, steps or sequences."""
         ...
 
-    def passage(self, data: Any, part: str) -> dict[str, Any]:
+    def passage(self, data: D, part: str) -> dict[str, Any]:
         """What all models are shown side by side on, and what belongs to it: fields of a Comparison."""
         ...
 
-    def beginning(self, task: Task, data: Any, part: str, schema: Schema, most: int) -> tuple[Any, bool]:
+    def beginning(self, task: Task, data: D, part: str, schema: Schema, most: int) -> tuple[S, bool]:
         """What every model is scored on, and whether that is the whole part."""
         ...
 
-    def amount(self, store: Any) -> int:
+    def amount(self, store: S) -> int:
         """How much a store holds, in the unit of `most`: characters, steps or examples."""
         ...
 
-    def baseline(self, task: Task, data: Any, store: Any, schema: Schema, config: DataConfig) -> Baseline:
+    def baseline(self, task: Task, data: D, store: S, schema: Schema, config: DataConfig) -> Baseline:
         """What one gets on a store without learning."""
         ...
 
-    def score_options(self, model: Model) -> dict[str, Any]: ...
+    def score_options(self, model: M) -> dict[str, Any]: ...
     def as_if_trained(self, config: DataConfig) -> DataConfig:
         """With which a model that has learned nothing takes about as long to score as it will later."""
         ...
 
-    def measure(
-        self, run: Run, model: Model, data: Any, store: Any, passage: str, score: Any, timer: Timer
-    ) -> dict[str, Any]:
+    def measure(self, run: Run, model: M, data: D, store: S, passage: str, score: Any, timer: Timer) -> dict[str, Any]:
         """Fields of an Entry, as many as there is time for."""
         ...
 
@@ -139,7 +142,7 @@ class TextSubject:
     def baseline(self, task: Task, data: TextData, store: TokenStore, schema: Schema, config: DataConfig) -> Baseline:
         return token_frequencies(goal_of(task, schema), task.store(data, "train", schema), store, schema, config)
 
-    def score_options(self, model: Model) -> dict[str, Any]:
+    def score_options(self, model: LanguageModel) -> dict[str, Any]:
         """Who cannot carry a state sees at least half of its window before each token, as when it writes."""
         return {} if model.context is None else {"view": "sliding"}
 
@@ -147,9 +150,8 @@ class TextSubject:
         return config
 
     def measure(
-        self, run: Run, model: Model, data: TextData, store: TokenStore, passage: str, score: Any, timer: Timer
+        self, run: Run, model: LanguageModel, data: TextData, store: TokenStore, passage: str, score: Any, timer: Timer
     ) -> dict[str, Any]:
-        assert isinstance(model, Continues)
         tokenizer = run.tokenizer
         per_token = store.num_chars / max(1, store.num_tokens)  # characters
         prompt, timed = [[tokenizer.boundary]], DecodingConfig(max_tokens=TIMED_TOKENS)
@@ -195,21 +197,20 @@ class NumberSubject:
         season = goal_of(task, schema).facts(data, train, schema, None).season
         return naive_forecast(train, store, schema.target("values", ValueSpec), season)
 
-    def score_options(self, model: Model) -> dict[str, Any]:
+    def score_options(self, model: Forecaster) -> dict[str, Any]:
         return {}
 
     def as_if_trained(self, config: DataConfig) -> DataConfig:
         return config
 
     def measure(
-        self, run: Run, model: Model, data: NumberData, store: NumberStore, passage: str, score: Any, timer: Timer
+        self, run: Run, model: Forecaster, data: NumberData, store: NumberStore, passage: str, score: Any, timer: Timer
     ) -> dict[str, Any]:
         scaling = run.schema.target("values", ValueSpec)
         horizon = min(PASSAGE_STEPS, 2 * default_horizon(data.season), len(store) + 1 - store.first)
         found = forecasts(model, store, np.array([store.first - 1]), horizon)
         middle, low, high = (scaling.decode(values)[0][:, 0] for values in found)  # (h,) of the first column
         row = torch.zeros(1, len(scaling.columns))
-        assert isinstance(model, Continues)
 
         def take_steps() -> None:
             _, state = model.start(Batch({"values": Values(row.unsqueeze(0))}, {}))
@@ -244,17 +245,16 @@ class LabelSubject:
     ) -> Baseline:
         return most_frequent_answer(task.store(data, "train", schema), store)
 
-    def score_options(self, model: Model) -> dict[str, Any]:
+    def score_options(self, model: Answerer) -> dict[str, Any]:
         return {}
 
     def as_if_trained(self, config: DataConfig) -> DataConfig:
         return config
 
     def measure(
-        self, run: Run, model: Model, data: ExampleData, store: ExampleStore, passage: str, score: Any, timer: Timer
+        self, run: Run, model: Answerer, data: ExampleData, store: ExampleStore, passage: str, score: Any, timer: Timer
     ) -> dict[str, Any]:
         batch = store.batch(slice(0, 1))
-        assert isinstance(model, FillsIn)
 
         def answer() -> None:
             for _ in range(TIMED_STEPS):
@@ -286,7 +286,7 @@ class PairSubject:
     def baseline(self, task: Task, data: PairData, store: PairStore, schema: Schema, config: DataConfig) -> Baseline:
         return most_frequent_target([target for _, target in data.parts["train"]], store)
 
-    def score_options(self, model: Model) -> dict[str, Any]:
+    def score_options(self, model: Translator) -> dict[str, Any]:
         return {}
 
     def as_if_trained(self, config: DataConfig) -> DataConfig:
@@ -296,7 +296,7 @@ class PairSubject:
     def measure(
         self,
         run: Run,
-        model: Model,
+        model: Translator,
         data: PairData,
         store: PairStore,
         passage: str,
@@ -332,7 +332,7 @@ class PairSubject:
         return found
 
 
-SUBJECTS: dict[str, Subject] = {
+SUBJECTS: dict[str, Subject[Any, Any, Any]] = {
     NEXT_TOKEN: TextSubject(),
     NEXT_VALUES: NumberSubject(),
     LABEL: LabelSubject(),
@@ -341,19 +341,19 @@ SUBJECTS: dict[str, Subject] = {
 }
 
 
-def _beginning(goal: Goal, store: Any, most: int) -> tuple[Any, bool]:
+def _beginning(goal: AnyGoal, store: Sized, most: int) -> tuple[Any, bool]:
     cut = goal.beginning(store, most)
     return cut, len(cut) == len(store)
 
 
-def sample_texts(model: Continues, tokenizer: Tokenizer, num_tokens: int) -> list[str]:
+def sample_texts(model: LanguageModel, tokenizer: Tokenizer, num_tokens: int) -> list[str]:
     config = DecodingConfig(max_tokens=num_tokens, temperature=SAMPLE_TEMPERATURE, num_results=SAMPLES)
     with evaluating(model):
         found = generate(model, [[tokenizer.boundary]], config)[0]
     return [tokenizer.decode(hypothesis.tokens) for hypothesis in found]
 
 
-def surprise(model: Model, tokenizer: Tokenizer, passage: str) -> list[tuple[str, float]]:
+def surprise(model: LanguageModel, tokenizer: Tokenizer, passage: str) -> list[tuple[str, float]]:
     """Each piece of the passage with the bits it took, the passage before it being known; letters of unknown words are
     among them."""
     store = store_of_text(passage, tokenizer)
@@ -365,7 +365,9 @@ def surprise(model: Model, tokenizer: Tokenizer, passage: str) -> list[tuple[str
     return list(zip(pieces, (nats / math.log(2)).tolist(), strict=True))
 
 
-def by_position(model: Model, store: TokenStore, per_token: float, most_windows: int) -> list[tuple[int, float]]:
+def by_position(
+    model: LanguageModel, store: TokenStore, per_token: float, most_windows: int
+) -> list[tuple[int, float]]:
     """(characters read before, bits per character): the mean over positions up to twice as far."""
     letters = float(store.spelling.values.sum()) / store.num_tokens  # of unknown words, wherever they stand
     nats = nats_by_position(model, store, context=LONGEST_CONTEXT, most_windows=most_windows) + letters

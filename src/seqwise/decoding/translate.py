@@ -7,10 +7,10 @@ for answer in translate(model, vocab, open("sources.txt"), config, length_ratio=
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any
 
 import numpy as np
 import torch
@@ -20,7 +20,7 @@ from ..data.batch import Batch
 from ..data.pair_store import PairStore, Rows, cuts_by_length, source_ids
 from ..data.schema import Schema, pair_tokenizers
 from ..errors import ConfigError
-from ..models.contract import device_of, evaluating
+from ..models.contract import Translator, device_of, evaluating
 from . import generate
 from .settings import DecodingConfig, Hypothesis
 from .side_by_side import side_by_side
@@ -63,7 +63,7 @@ class Answer:
 
 
 def translate(
-    model: Any,
+    model: Translator,
     schema: Schema,
     lines: Iterable[str],
     config: DecodingConfig,
@@ -88,7 +88,7 @@ def translate(
 
 
 def _translate_chunk(
-    model: Any,
+    model: Translator,
     schema: Schema,
     chunk: list[str],
     config: DecodingConfig,
@@ -100,10 +100,10 @@ def _translate_chunk(
     texts = [line.rstrip("\n").strip() for line in chunk]
     answers = [Answer(text, [""], [Hypothesis([], 0.0, True)], [0.0]) for text in texts]
     encoded = [source_ids(text, source) for text in texts]
-    is_cut = [model.context is not None and len(ids) > model.context for ids in encoded]
+    longest = model.context or sys.maxsize
+    is_cut = [len(ids) > longest for ids in encoded]
     rows = Rows.of(
-        np.append(ids[: model.context - 1], source.boundary) if cut else ids
-        for ids, cut in zip(encoded, is_cut, strict=True)
+        np.append(ids[: longest - 1], source.boundary) if cut else ids for ids, cut in zip(encoded, is_cut, strict=True)
     )
     asked = np.array([place for place, text in enumerate(texts) if text], dtype=np.int64)
     if len(asked) < len(texts):  # an empty line has its answer
@@ -130,7 +130,7 @@ def _translate_chunk(
 
 
 def _searched(
-    model: Any, search: Callable[[np.ndarray], list[list[Hypothesis]]], batches: list[np.ndarray]
+    model: Translator, search: Callable[[np.ndarray], list[list[Hypothesis]]], batches: list[np.ndarray]
 ) -> list[list[list[Hypothesis]]]:
     """Batches of sources, the longest last: side by side where cores compute, one after the other on a GPU."""
     if device_of(model).type == "cpu":
@@ -138,7 +138,7 @@ def _searched(
     return [search(chosen) for chosen in batches]
 
 
-def most_tokens(source_tokens: int, length_ratio: float, model: Any) -> int:
+def most_tokens(source_tokens: int, length_ratio: float, model: Translator) -> int:
     """How long a target may become, which depends on its source alone."""
     limit = math.ceil(length_ratio * source_tokens) + MORE_TOKENS
     return limit if model.context is None else min(limit, model.context)
@@ -146,7 +146,7 @@ def most_tokens(source_tokens: int, length_ratio: float, model: Any) -> int:
 
 @torch.inference_mode()
 def _align(
-    model: Any, schema: Schema, rows: Rows, chosen: np.ndarray, found: list[list[Hypothesis]]
+    model: Translator, schema: Schema, rows: Rows, chosen: np.ndarray, found: list[list[Hypothesis]]
 ) -> list[Alignment]:
     """Of the best hypothesis of each source."""
     source, target = pair_tokenizers(schema)
@@ -156,6 +156,7 @@ def _align(
     some = Rows.of(rows.ids[rows.edges[place] : rows.edges[place + 1]] for place in chosen)
     batch = PairStore(some, targets, []).batch(np.arange(len(chosen))).to(device_of(model))
     weights = model.align(batch)
+    assert weights is not None
     return [
         Alignment(
             [source.piece(token) for token in some.ids[some.edges[row] : some.edges[row + 1] - 1].tolist()],

@@ -12,7 +12,7 @@ import torch
 from .. import __version__
 from ..data.batch import Batch
 from ..data.examples import ExampleStore
-from ..models.contract import device_of, evaluating
+from ..models.contract import Answerer, device_of, evaluating
 from .segments import Metric, Segments, interval_in_words
 
 ROWS = 256  # scored at once
@@ -90,12 +90,12 @@ class AnswerScore:
 
 
 @torch.inference_mode()
-def predict_answers(model: Any, batch: Batch) -> list[float]:
+def predict_answers(model: Answerer, batch: Batch) -> list[float]:
     return model.predict(batch.to(device_of(model))).answers.double().tolist()
 
 
 @torch.inference_mode()
-def evaluate_answers(model: Any, store: ExampleStore, *, about: str = "") -> AnswerScore:
+def evaluate_answers(model: Answerer, store: ExampleStore, *, about: str = "") -> AnswerScore:
     """Answer every example of a part."""
     device, nats, errors, is_label = device_of(model), [], [], not np.issubdtype(store.answers.dtype, np.floating)
     with evaluating(model):

@@ -27,7 +27,7 @@ from ..data.numbers import NumberStore
 from ..data.schema import ValueSpec
 from ..data.seasons import main_season
 from ..errors import ConfigError
-from ..models.contract import State, device_of, evaluating, select_rows
+from ..models.contract import Forecaster, State, device_of, evaluating, select_rows
 from ..wording import counted
 from .likelihood import CHUNK
 from .segments import Metric, Segments, interval_in_words
@@ -187,7 +187,7 @@ def default_horizon(season: int) -> int:
 
 @torch.inference_mode()
 def evaluate_forecasts(
-    model: Any,
+    model: Forecaster,
     store: NumberStore,
     scaling: ValueSpec,
     *,
@@ -221,17 +221,17 @@ def evaluate_forecasts(
 
 
 @torch.inference_mode()
-def log_densities_of(model: Any, store: NumberStore) -> np.ndarray:
+def log_densities_of(model: Forecaster, store: NumberStore) -> np.ndarray:
     """log p of each row of the part given all before it (as far as the model sees), scaled units, nats: (steps,)."""
     with evaluating(model):
         return np.concatenate(list(_scores(model, store)))
 
 
-def _scores(model: Any, store: NumberStore) -> Iterator[np.ndarray]:
+def _scores(model: Forecaster, store: NumberStore) -> Iterator[np.ndarray]:
     """The log densities of the part, stretch by stretch."""
     device = device_of(model)
     if model.context is None:
-        state = model.fresh_state(1)
+        state: State | None = model.fresh_state(1)
         for start in range(0, len(store), CHUNK):
             places = np.arange(start, min(start + CHUNK, len(store)) + 1)[None]
             scores, state = model.score(store.batch(places).to(device), state)
@@ -247,7 +247,7 @@ def _scores(model: Any, store: NumberStore) -> Iterator[np.ndarray]:
 
 
 def forecasts(
-    model: Any, store: NumberStore, origins: np.ndarray, horizon: int, *, seed: int = 0
+    model: Forecaster, store: NumberStore, origins: np.ndarray, horizon: int, *, seed: int = 0
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Forecast, and ends of its 95 % interval, 1 to h steps behind each origin, in scaled units: (O, h, C) each."""
     _checked(horizon)
@@ -262,7 +262,7 @@ def forecasts(
     return middle, low, high
 
 
-def sample_paths(model: Any, distribution: Any, state: State, num_origins: int, horizon: int) -> np.ndarray:
+def sample_paths(model: Forecaster, distribution: Any, state: State, num_origins: int, horizon: int) -> np.ndarray:
     """(S, O, h, C): each path is drawn step by step, what was drawn being read as if it had come."""
     steps = []
     values: Tensor = distribution.sample((PATHS,))  # (S, O, C)
@@ -276,7 +276,7 @@ def sample_paths(model: Any, distribution: Any, state: State, num_origins: int, 
     return torch.stack(steps, dim=2).double().cpu().numpy()
 
 
-def _read_to(model: Any, store: NumberStore, origins: np.ndarray) -> tuple[Any, State]:
+def _read_to(model: Forecaster, store: NumberStore, origins: np.ndarray) -> tuple[Any, State]:
     """The distribution behind each origin and the state there; one row per origin."""
     device = device_of(model)
     if model.context is not None:  # as much of the past as it sees and still has room to go on
@@ -289,7 +289,9 @@ def _read_to(model: Any, store: NumberStore, origins: np.ndarray) -> tuple[Any, 
     state, states, rows, before = model.fresh_state(1), [], [], 0
     for origin in origins:
         if origin > before:
-            _, state = model.score(store.batch(np.arange(before, origin + 1)[None]).to(device), state)
+            _, after = model.score(store.batch(np.arange(before, origin + 1)[None]).to(device), state)
+            assert after is not None
+            state = after
         states.append(select_rows(state, torch.zeros(1, dtype=torch.long, device=device)))
         rows.append(origin)
         before = origin

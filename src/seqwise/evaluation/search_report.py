@@ -19,6 +19,7 @@ from ..data.schema import Schema, pair_tokenizers
 from ..decoding import DecodingConfig
 from ..decoding.exhaustive import is_tiny
 from ..decoding.translate import Answer, most_tokens, translate
+from ..models.contract import Translator
 from .translations import Likelihood, TranslationScore
 
 WIDTHS = (1, 2, 4, 8, 16)
@@ -76,7 +77,7 @@ class SearchReport:
 
 
 def report_on_search(
-    model: Any,
+    model: Translator,
     schema: Schema,
     pairs: Sequence[tuple[str, str]],
     config: DecodingConfig,

@@ -18,7 +18,7 @@ from sacrebleu.metrics.chrf import CHRF
 
 from .. import __version__
 from ..data.pair_store import PairStore
-from ..models.contract import device_of, evaluating
+from ..models.contract import Translator, device_of, evaluating
 from .segments import RESAMPLES, Metric, Segments, interval_in_words
 
 SCORED_PLACES = 4096  # on either side of a batch
@@ -193,7 +193,7 @@ def _statistics(metric: BLEU | CHRF, hypotheses: Sequence[str], references: Sequ
 
 
 @torch.inference_mode()
-def likelihood_of(model: Any, store: PairStore) -> Likelihood:
+def likelihood_of(model: Translator, store: PairStore) -> Likelihood:
     """Every target token of a store, the truth before it being known."""
     device, nats, right = device_of(model), 0.0, 0
     with evaluating(model):
@@ -207,7 +207,7 @@ def likelihood_of(model: Any, store: PairStore) -> Likelihood:
 
 
 @torch.inference_mode()
-def nats_per_token(model: Any, store: PairStore) -> float:
+def nats_per_token(model: Translator, store: PairStore) -> float:
     """Of the targets, the truth before each token being known."""
     device, nats = device_of(model), 0.0
     with evaluating(model):

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from ..data.schema import LABEL, NEXT_TOKEN, NEXT_VALUES, NUMBER, SEQUENCE
 from .answer import AnswerGoal
+from .goal import AnyGoal as AnyGoal
 from .goal import Goal as Goal
 from .next_token import NextTokenGoal
 from .next_values import NextValuesGoal
 from .sequence import SequenceGoal
 
-GOALS: dict[str, Goal] = {
+GOALS: dict[str, AnyGoal] = {
     NEXT_TOKEN: NextTokenGoal(),
     NEXT_VALUES: NextValuesGoal(),
     LABEL: AnswerGoal(),

@@ -9,7 +9,7 @@ from ..data.examples import ExampleData, Examples, ExampleStore
 from ..data.schema import Schema
 from ..errors import ConfigError
 from ..evaluation.answers import ROWS, AnswerScore, evaluate_answers, predict_answers
-from ..models.contract import Model
+from ..models.contract import Answerer
 from ..settings import DataConfig, TrainingConfig
 from .goal import Advance, BatchSource, Facts
 
@@ -26,10 +26,10 @@ class AnswerGoal:
     def facts(self, data: ExampleData, train: ExampleStore, schema: Schema, minutes: float | None) -> Facts:
         return Facts(len(train), schema.only_input().size, "", minutes, length=train.inputs.shape[1])
 
-    def batches(self, store: ExampleStore, model: Model, config: TrainingConfig) -> BatchSource:
+    def batches(self, store: ExampleStore, model: Answerer, config: TrainingConfig) -> BatchSource:
         return Examples(store, batch_size=config.batch_size, seed=config.seed)
 
-    def sequences(self, store: ExampleStore, model: Model) -> list[Any]:
+    def sequences(self, store: ExampleStore, model: Answerer) -> list[Any]:
         raise ConfigError("families that learn by counting or EM do not label; choose another --model.")
 
     def beginning(self, store: ExampleStore, most: int) -> ExampleStore:
@@ -38,7 +38,7 @@ class AnswerGoal:
     def validated(self, store: ExampleStore, most: int | None) -> ExampleStore:
         return self.beginning(store, min(MOST_VALID, most or MOST_VALID))
 
-    def validate(self, model: Model, store: ExampleStore, most: int | None) -> float:
+    def validate(self, model: Answerer, store: ExampleStore, most: int | None) -> float:
         return evaluate_answers(model, self.validated(store, most)).nats_per_answer
 
     def loss_as_value(self, score: Any) -> Callable[[float], float] | None:
@@ -46,7 +46,7 @@ class AnswerGoal:
 
     def score(
         self,
-        model: Model,
+        model: Answerer,
         store: ExampleStore,
         schema: Schema,
         config: DataConfig,
@@ -60,14 +60,14 @@ class AnswerGoal:
     def beginning_of_text(self, data: ExampleData, part: str, num_chars: int) -> None:
         return None
 
-    def sample(self, model: Model, store: Any, schema: Schema, config: TrainingConfig) -> str | None:
+    def sample(self, model: Answerer, store: ExampleStore, schema: Schema, config: TrainingConfig) -> str | None:
         return None
 
     def predicted(self, parts: Sequence[str], part: str) -> str:
         return part
 
     def predict(
-        self, model: Model, store: ExampleStore, schema: Schema, config: DataConfig, **options: Any
+        self, model: Answerer, store: ExampleStore, schema: Schema, config: DataConfig, **options: Any
     ) -> Iterator[str]:
         """The answer to each example of a part."""
         spec = schema.specs[schema.targets[schema.main].spec]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from ..data.batch import Batch
 from ..data.schema import Schema
 from ..decoding.translate import Answer
 from ..evaluation.segments import Metric, Segments
-from ..models.contract import Model
+from ..models.contract import Translator
 from ..settings import DataConfig, TrainingConfig
 
 Tell = Callable[[str], None]
@@ -67,7 +67,7 @@ class BatchSource(Protocol):
 
     steps_per_epoch: int
 
-    def batch(self, step: int, model: Any = None) -> Batch: ...
+    def batch(self, step: int, model: object = None) -> Batch: ...
 
 
 @dataclass(frozen=True)
@@ -105,16 +105,24 @@ class ScoreOptions:
     length_form: str | None = None
 
 
+D = TypeVar("D", contravariant=True)
+"""Data, as it was read."""
+S = TypeVar("S")
+"""A part of it, encoded."""
+M = TypeVar("M", contravariant=True)
+"""Models that can do it."""
+
+
 @runtime_checkable
 class AnswersLines(Protocol):
     """A goal whose models answer line by line."""
 
     def answer_lines(
-        self, model: Model, lines: Iterable[str], schema: Schema, config: DataConfig, **options: Any
+        self, model: Translator, lines: Iterable[str], schema: Schema, config: DataConfig, **options: Any
     ) -> Iterator[Answer]: ...
 
 
-class Goal(Protocol):
+class Goal(Protocol[D, S, M]):
     """A row of GOALS: what is done about one kind of target."""
 
     unit: str
@@ -132,21 +140,21 @@ class Goal(Protocol):
     writes_table: bool
     """Whether the lines that `predict` writes are a .csv: first the names of the columns, then numbers."""
 
-    def facts(self, data: Any, train: Any, schema: Schema, minutes: float | None) -> Facts: ...
-    def batches(self, store: Any, model: Model, config: TrainingConfig) -> BatchSource: ...
-    def sequences(self, store: Any, model: Model) -> list[Any]:
+    def facts(self, data: D, train: S, schema: Schema, minutes: float | None) -> Facts: ...
+    def batches(self, store: S, model: M, config: TrainingConfig) -> BatchSource: ...
+    def sequences(self, store: S, model: M) -> list[Any]:
         """The training part as families that learn by EM or counting want it."""
         ...
 
-    def beginning(self, store: Any, most: int) -> Any:
+    def beginning(self, store: S, most: int) -> S:
         """The beginning of a part, where it can be cut short."""
         ...
 
-    def validated(self, store: Any, most: int | None) -> Any:
+    def validated(self, store: S, most: int | None) -> S:
         """The beginning of a part that `validate` reads."""
         ...
 
-    def validate(self, model: Model, store: Any, most: int | None) -> float:
+    def validate(self, model: M, store: S, most: int | None) -> float:
         """Nats per token, step or answer on the beginning of a part."""
         ...
 
@@ -156,8 +164,8 @@ class Goal(Protocol):
 
     def score(
         self,
-        model: Model,
-        store: Any,
+        model: M,
+        store: S,
         schema: Schema,
         config: DataConfig,
         *,
@@ -168,11 +176,11 @@ class Goal(Protocol):
         """How well the model does on a part; `advance` is told how far it is, where that takes long."""
         ...
 
-    def beginning_of_text(self, data: Any, part: str, num_chars: int) -> str | None:
+    def beginning_of_text(self, data: D, part: str, num_chars: int) -> str | None:
         """What people read of a part, of pairs its first source; None where it is no text."""
         ...
 
-    def sample(self, model: Model, store: Any, schema: Schema, config: TrainingConfig) -> str | None:
+    def sample(self, model: M, store: S, schema: Schema, config: TrainingConfig) -> str | None:
         """A text as the model writes now, of a part where it needs one; None where it does not write."""
         ...
 
@@ -180,8 +188,12 @@ class Goal(Protocol):
         """The part that `predict` is given, where this one was meant."""
         ...
 
-    def predict(self, model: Model, store: Any, schema: Schema, config: DataConfig, **options: Any) -> Iterator[str]:
+    def predict(self, model: M, store: S, schema: Schema, config: DataConfig, **options: Any) -> Iterator[str]:
         """Answers, one a line: forecasts of what comes after the part, labels or tags."""
         ...
 
     def next_command(self, path: str) -> str: ...
+
+
+AnyGoal = Goal[Any, Any, Any]
+"""Of whatever data, where the kind of target is known only when it runs."""

@@ -18,7 +18,7 @@ from ..data.store import TokenStore
 from ..decoding import DecodingConfig, generate
 from ..errors import ConfigError
 from ..evaluation.likelihood import Score, evaluate
-from ..models.contract import Continues, FillsIn, Model, evaluating
+from ..models.contract import FillsIn, LanguageModel, evaluating
 from ..settings import DataConfig, TrainingConfig
 from ..text import Tokenizer
 from .goal import Advance, BatchSource, Facts
@@ -35,13 +35,13 @@ class NextTokenGoal:
         tokenizer = _tokenizer(schema)
         return Facts(len(train), tokenizer.vocab_size, tokenizer.kind, minutes)
 
-    def batches(self, store: TokenStore, model: Model, config: TrainingConfig) -> BatchSource:
+    def batches(self, store: TokenStore, model: LanguageModel, config: TrainingConfig) -> BatchSource:
         common = {"context": config.context, "batch_size": config.batch_size, "seed": config.seed}
         if model.carries_state:
             return Streams(store, **common)
         return Windows(store, stride=config.stride, **common)
 
-    def sequences(self, store: TokenStore, model: Model) -> list[Any]:
+    def sequences(self, store: TokenStore, model: LanguageModel) -> list[Any]:
         return [np.asarray(store.ids, dtype=np.int64)]
 
     def beginning(self, store: TokenStore, most: int) -> TokenStore:
@@ -50,7 +50,7 @@ class NextTokenGoal:
     def validated(self, store: TokenStore, most: int | None) -> TokenStore:
         return store.first(most)
 
-    def validate(self, model: Model, store: TokenStore, most: int | None) -> float:
+    def validate(self, model: LanguageModel, store: TokenStore, most: int | None) -> float:
         return evaluate(model, self.validated(store, most)).nats_per_token
 
     def loss_as_value(self, score: Any) -> Callable[[float], float]:
@@ -59,7 +59,7 @@ class NextTokenGoal:
 
     def score(
         self,
-        model: Model,
+        model: LanguageModel,
         store: TokenStore,
         schema: Schema,
         config: DataConfig,
@@ -76,9 +76,8 @@ class NextTokenGoal:
     def beginning_of_text(self, data: TextData, part: str, num_chars: int) -> str:
         return "".join(islice(data.parts[part].blocks(), 8))[:num_chars]
 
-    def sample(self, model: Model, store: Any, schema: Schema, config: TrainingConfig) -> str | None:
+    def sample(self, model: LanguageModel, store: TokenStore, schema: Schema, config: TrainingConfig) -> str | None:
         decoding = DecodingConfig(max_tokens=config.sample_tokens, seed=config.seed, temperature=0.8)
-        assert isinstance(model, Continues)
         with evaluating(model):
             tokens = generate(model, [[_tokenizer(schema).boundary]], decoding)[0][0].tokens
         return _tokenizer(schema).decode(tokens)
@@ -87,7 +86,7 @@ class NextTokenGoal:
         return part
 
     def predict(
-        self, model: Model, store: TokenStore, schema: Schema, config: DataConfig, **options: Any
+        self, model: LanguageModel, store: TokenStore, schema: Schema, config: DataConfig, **options: Any
     ) -> Iterator[str]:
         """Each line of the text with the most probable hidden state behind each token."""
         if not isinstance(model, FillsIn):

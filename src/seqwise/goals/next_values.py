@@ -19,7 +19,7 @@ from ..evaluation.forecasts import (
     forecasts,
     log_densities_of,
 )
-from ..models.contract import Model
+from ..models.contract import Forecaster
 from ..settings import DataConfig, TrainingConfig
 from .goal import Advance, BatchSource, Facts
 
@@ -35,13 +35,13 @@ class NextValuesGoal:
         found, num_columns = {"season": data.seasons}, len(data.columns)
         return Facts(len(train), 0, "", minutes, num_columns=num_columns, season=data.season, data=found)
 
-    def batches(self, store: NumberStore, model: Model, config: TrainingConfig) -> BatchSource:
+    def batches(self, store: NumberStore, model: Forecaster, config: TrainingConfig) -> BatchSource:
         common = {"context": config.context, "batch_size": config.batch_size, "seed": config.seed}
         if model.carries_state:
             return Streams(store, **common)
         return Windows(store, stride=config.stride or max(1, config.context // 4), **common)
 
-    def sequences(self, store: NumberStore, model: Model) -> list[Any]:
+    def sequences(self, store: NumberStore, model: Forecaster) -> list[Any]:
         first = 0 if getattr(model, "reads_empty_start", False) else 1
         return [(store.values[first:], store.is_observed[first:])]
 
@@ -51,7 +51,7 @@ class NextValuesGoal:
     def validated(self, store: NumberStore, most: int | None) -> NumberStore:
         return store
 
-    def validate(self, model: Model, store: NumberStore, most: int | None) -> float:
+    def validate(self, model: Forecaster, store: NumberStore, most: int | None) -> float:
         store = store if most is None else store.beginning(most)
         is_observed = store.is_observed[store.first :].any(axis=1)
         return float(-log_densities_of(model, store)[is_observed].mean())
@@ -61,7 +61,7 @@ class NextValuesGoal:
 
     def score(
         self,
-        model: Model,
+        model: Forecaster,
         store: NumberStore,
         schema: Schema,
         config: DataConfig,
@@ -78,7 +78,7 @@ class NextValuesGoal:
     def beginning_of_text(self, data: NumberData, part: str, num_chars: int) -> None:
         return None
 
-    def sample(self, model: Model, store: Any, schema: Schema, config: TrainingConfig) -> str | None:
+    def sample(self, model: Forecaster, store: NumberStore, schema: Schema, config: TrainingConfig) -> str | None:
         return None
 
     def predicted(self, parts: Sequence[str], part: str) -> str:
@@ -86,7 +86,7 @@ class NextValuesGoal:
         return parts[-1]
 
     def predict(
-        self, model: Model, store: NumberStore, schema: Schema, config: DataConfig, **options: Any
+        self, model: Forecaster, store: NumberStore, schema: Schema, config: DataConfig, **options: Any
     ) -> Iterator[str]:
         """A forecast of what comes after the data, as a .csv: for each column the middle and a 95 % interval."""
         scaling = _values(schema)

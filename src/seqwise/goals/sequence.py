@@ -16,7 +16,7 @@ from ..decoding.translate import Answer, translate
 from ..errors import ConfigError
 from ..evaluation.search_report import WIDTHS, SearchReport, report_on_search
 from ..evaluation.translations import TranslationScore, likelihood_of, nats_per_token
-from ..models.contract import Model, evaluating
+from ..models.contract import Translator, evaluating
 from ..settings import DataConfig, TrainingConfig
 from .goal import Advance, BatchSource, Facts
 
@@ -38,10 +38,10 @@ class SequenceGoal:
         found = {"length_ratio": round(float(ratio), 3)}
         return Facts(len(train), target.vocab_size, target.kind, minutes, length=longest, data=found)
 
-    def batches(self, store: PairStore, model: Model, config: TrainingConfig) -> BatchSource:
+    def batches(self, store: PairStore, model: Translator, config: TrainingConfig) -> BatchSource:
         return PairBatches(store, batch_tokens=config.batch_tokens, seed=config.seed)
 
-    def sequences(self, store: PairStore, model: Model) -> list[Any]:
+    def sequences(self, store: PairStore, model: Translator) -> list[Any]:
         raise ConfigError("families that learn by counting or EM read no pairs; choose another --model.")
 
     def beginning(self, store: PairStore, most: int) -> PairStore:
@@ -50,7 +50,7 @@ class SequenceGoal:
     def validated(self, store: PairStore, most: int | None) -> PairStore:
         return store if most is None else store.first(most)
 
-    def validate(self, model: Model, store: PairStore, most: int | None) -> float:
+    def validate(self, model: Translator, store: PairStore, most: int | None) -> float:
         return nats_per_token(model, self.validated(store, most))
 
     def loss_as_value(self, score: Any) -> Callable[[float], float] | None:
@@ -58,7 +58,7 @@ class SequenceGoal:
 
     def score(
         self,
-        model: Model,
+        model: Translator,
         store: PairStore,
         schema: Schema,
         config: DataConfig,
@@ -86,7 +86,7 @@ class SequenceGoal:
 
     def report_on_search(
         self,
-        model: Model,
+        model: Translator,
         store: PairStore,
         schema: Schema,
         config: DataConfig,
@@ -101,7 +101,7 @@ class SequenceGoal:
     def beginning_of_text(self, data: PairData, part: str, num_chars: int) -> str:
         return str(data.parts[part][0][0])
 
-    def sample(self, model: Model, store: PairStore, schema: Schema, config: TrainingConfig) -> str | None:
+    def sample(self, model: Translator, store: PairStore, schema: Schema, config: TrainingConfig) -> str | None:
         """The first source of the part, as it would be answered now."""
         source, _ = store.texts[0]
         search = DecodingConfig(
@@ -115,7 +115,7 @@ class SequenceGoal:
         return part
 
     def predict(
-        self, model: Model, store: PairStore, schema: Schema, config: DataConfig, **options: Any
+        self, model: Translator, store: PairStore, schema: Schema, config: DataConfig, **options: Any
     ) -> Iterator[str]:
         """The answers to the sources of a part."""
         for answer in self.answer_lines(model, (source for source, _ in store.texts), schema, config, **options):
@@ -123,7 +123,7 @@ class SequenceGoal:
 
     def answer_lines(
         self,
-        model: Model,
+        model: Translator,
         lines: Iterable[str],
         schema: Schema,
         config: DataConfig,

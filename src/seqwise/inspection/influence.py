@@ -18,14 +18,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from ..data.batch import Batch, Tokens
-from ..models.contract import device_of, evaluating, in_64_bits
+from ..models.contract import LanguageModel, device_of, evaluating, in_64_bits
 
 FAINT = 0.01  # of the influence of the last token: what is below counts as forgotten
 LEAST = 1e-28  # nats: log-probabilities in 64 bits differ by some 1e-14 for the order of a sum alone; (2) squares that
@@ -47,7 +46,7 @@ class Influence:
 
 @torch.inference_mode()
 def influence_by_distance(
-    model: Any, ids: Tensor, *, most_distance: int, most_changes: int = 48, seed: int = 0
+    model: LanguageModel, ids: Tensor, *, most_distance: int, most_changes: int = 48, seed: int = 0
 ) -> Influence:
     """`ids` (T,): what is read. Each changed copy has one token replaced by another one of the text."""
     T = len(ids)
@@ -71,7 +70,7 @@ def influence_by_distance(
     )
 
 
-def _moved(model: Any, rows: Tensor) -> np.ndarray:
+def _moved(model: LanguageModel, rows: Tensor) -> np.ndarray:
     """KL from the first row's prediction to each other's after every token: (R - 1, T)."""
     model, found = in_64_bits(model), []
     device = device_of(model)
@@ -93,7 +92,9 @@ def _divergence(log_probs: Tensor) -> Tensor:
 
 
 @torch.inference_mode()
-def loss_by_position(model: Any, ids: np.ndarray, boundary: int, *, window: int, most_rows: int = 64) -> list[float]:
+def loss_by_position(
+    model: LanguageModel, ids: np.ndarray, boundary: int, *, window: int, most_rows: int = 64
+) -> list[float]:
     """Bits a token by how many stand before it, over stretches of a text that are each read from an empty state."""
     window = min(window, len(ids))
     num_rows = min(most_rows, len(ids) // window)

@@ -15,14 +15,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 
 from ..data.batch import Batch, Tokens
 from ..errors import DataError
-from ..models.contract import device_of, evaluating
+from ..models.contract import LanguageModel, device_of, evaluating
 from ..text import Tokenizer
 
 ROWS = 64
@@ -102,7 +101,7 @@ def read_pairs_file(path: Path) -> list[MinimalPair]:
     return pairs
 
 
-def judge(model: Any, tokenizer: Tokenizer, pairs: Sequence[MinimalPair]) -> list[Judged]:
+def judge(model: LanguageModel, tokenizer: Tokenizer, pairs: Sequence[MinimalPair]) -> list[Judged]:
     """(1) of each pair. Both texts have the same beginning, so what it costs cancels out."""
     most = model.context or math.inf
     rows: list[np.ndarray] = []
@@ -147,7 +146,7 @@ def about_halves(judged: Sequence[Judged]) -> list[str]:
 
 
 @torch.inference_mode()
-def _log_probs(model: Any, rows: Sequence[np.ndarray]) -> list[float]:
+def _log_probs(model: LanguageModel, rows: Sequence[np.ndarray]) -> list[float]:
     """log p of what stands behind the first token of each row, nats."""
     device, found = device_of(model), []
     with evaluating(model):

@@ -30,7 +30,7 @@ class Positions:
     """(1) or (2) for d = 0, 1, 2, ..."""
 
 
-def positions_of(model: Any) -> Positions | None:
+def positions_of(model: object) -> Positions | None:
     """None where order is known by other means: a state, a window, counts."""
     body: Any = getattr(model, "body", None)
     kind = getattr(getattr(body, "config", None), "positions", None)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -20,7 +19,7 @@ from ..data.batch import Batch, Tokens
 from ..data.pair_store import PairStore, Rows, source_ids
 from ..data.schema import Schema, pair_tokenizers
 from ..errors import DataError
-from ..models.contract import device_of, evaluating
+from ..models.contract import LanguageModel, Translator, device_of, evaluating
 from ..text import Tokenizer
 from ..text.unseen import unseen_in
 from ..text.words import WordTokenizer
@@ -83,7 +82,7 @@ class Reading:
         return sum(not math.isnan(bits) for bits in self.bits)
 
 
-def read_text(model: Any, tokenizer: Tokenizer, text: str, *, most_tokens: int) -> Reading:
+def read_text(model: LanguageModel, tokenizer: Tokenizer, text: str, *, most_tokens: int) -> Reading:
     """The text from its start, as far as the model can see."""
     ids, notes = tokenizer.encode(text), list(unseen_in(tokenizer, text))
     if not len(ids):
@@ -100,7 +99,7 @@ def read_text(model: Any, tokenizer: Tokenizer, text: str, *, most_tokens: int) 
     return _read(model, tokenizer, batch, pieces, row[0, :-1].tolist(), notes)
 
 
-def read_pair(model: Any, schema: Schema, source: str, target: str, *, most_tokens: int) -> Reading:
+def read_pair(model: Translator, schema: Schema, source: str, target: str, *, most_tokens: int) -> Reading:
     """A source with a target: one that was given, or the model's own."""
     reader, writer = pair_tokenizers(schema)
     room = most_tokens if model.context is None else min(most_tokens, model.context)
@@ -152,7 +151,7 @@ def later_steps(reading: Reading, count: int) -> Sequence[int]:
 
 @torch.inference_mode()
 def _read(
-    model: Any, tokenizer: Tokenizer, batch: Batch, pieces: list[str], ids: list[int], notes: list[str]
+    model: LanguageModel, tokenizer: Tokenizer, batch: Batch, pieces: list[str], ids: list[int], notes: list[str]
 ) -> Reading:
     with evaluating(model):
         with record(model) as trace:
@@ -162,7 +161,7 @@ def _read(
     return Reading(pieces, ids, [math.nan, *bits], expected, batch, trace, notes=notes)
 
 
-def _expected(model: Any, tokenizer: Tokenizer, batch: Batch) -> list[list[Expected]]:
+def _expected(model: LanguageModel, tokenizer: Tokenizer, batch: Batch) -> list[list[Expected]]:
     """By `start` and `step`, which every family has."""
     inputs, found = batch.inputs["tokens"].ids, []
     log_probs, state = model.start(prompt_of(batch))

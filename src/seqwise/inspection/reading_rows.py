@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ from ..data.examples import ExampleStore
 from ..data.numbers import NumberStore
 from ..data.schema import ValueSpec
 from ..errors import DataError
-from ..models.contract import State, device_of, evaluating
+from ..models.contract import Answerer, Forecaster, State, device_of, evaluating
 from ..wording import counted
 from .reading import BIT, START, Column, Expected, Reading
 from .trace import record
@@ -26,7 +26,7 @@ Z95 = 1.96
 MOST_COLUMNS = 3  # of a row, that stand in the text
 
 
-def read_series(model: Any, store: NumberStore, scaling: ValueSpec, *, row: int, most_steps: int) -> Reading:
+def read_series(model: Forecaster, store: NumberStore, scaling: ValueSpec, *, row: int, most_steps: int) -> Reading:
     """From `row` of the part on; what has a state has read all rows before, as it has where it is scored."""
     first = store.first - 1 + row  # what is read first; what is predicted first stands behind it
     room = most_steps if model.context is None else min(most_steps, model.context)
@@ -57,17 +57,17 @@ def read_series(model: Any, store: NumberStore, scaling: ValueSpec, *, row: int,
     )
 
 
-def _state_before(model: Any, store: NumberStore, row: int) -> State | None:
+def _state_before(model: Forecaster, store: NumberStore, row: int) -> State | None:
     """After all rows before `row`; None where a model has no state, and begins anew."""
     if model.context is not None:
         return None
-    state = model.fresh_state(1)
+    state: State | None = model.fresh_state(1)
     if row:
         _, state = model.score(store.batch(np.arange(row + 1)[None]).to(device_of(model)), state)
-    return cast(State, state)
+    return state
 
 
-def _expected_rows(model: Any, inputs: Values, state: State | None) -> tuple[np.ndarray, np.ndarray]:
+def _expected_rows(model: Forecaster, inputs: Values, state: State | None) -> tuple[np.ndarray, np.ndarray]:
     """Mean and standard deviation of the row behind each input."""
     there = inputs.is_observed if inputs.is_observed is not None else torch.ones_like(inputs.values, dtype=torch.bool)
     if state is None:
@@ -92,7 +92,7 @@ def _range(columns: Sequence[Column], t: int) -> str:
     return ", ".join(f"{c.middle[t]:.4g} ({c.low[t]:.4g} to {c.high[t]:.4g})" for c in columns[:MOST_COLUMNS])
 
 
-def read_example(model: Any, store: ExampleStore, labels: Sequence[str], *, row: int) -> Reading:
+def read_example(model: Answerer, store: ExampleStore, labels: Sequence[str], *, row: int) -> Reading:
     """One example, step by step; its answer is known behind the last."""
     if not 0 <= row < len(store):
         raise DataError(f"the part has {counted(len(store), 'example')}; there is none with the number {row:,}.")

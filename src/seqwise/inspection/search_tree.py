@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
 from ..data.batch import Batch
 from ..decoding.beam import Candidates, beam_search
 from ..decoding.settings import DecodingConfig, Hypothesis, length_norm
-from ..models.contract import evaluating
+from ..models.contract import LanguageModel, evaluating
 
 KEPT, ENDED, DROPPED = "kept", "ended", "dropped"
 
@@ -53,7 +52,7 @@ class SearchTree:
 
 
 @torch.inference_mode()
-def search_tree(model: Any, prompt: Batch, config: DecodingConfig) -> SearchTree:
+def search_tree(model: LanguageModel, prompt: Batch, config: DecodingConfig) -> SearchTree:
     """The search for one prompt, watched."""
     nodes: list[Node] = []
     running: list[int | None] = [None]  # the nodes of the hypotheses that go on

@@ -29,7 +29,7 @@ Key = tuple[str, str]
 class Trace:
     """What was noted, by site and by what it is; notes of one site follow one another in time."""
 
-    def __init__(self, model: Any):
+    def __init__(self, model: object):
         self._names = {id(model): ""}
         if isinstance(model, nn.Module):
             self._names = {id(module): name for name, module in model.named_modules()}
@@ -85,7 +85,7 @@ class Trace:
 
 
 @contextmanager
-def record(model: Any) -> Iterator[Trace]:
+def record(model: object) -> Iterator[Trace]:
     """What `model` notes in this thread until the block ends."""
     trace = Trace(model)
     with listening(trace.add):

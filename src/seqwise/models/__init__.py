@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch import nn
 
 from ..checks import check_family
 from ..data.schema import LABEL, NEXT_TOKEN, NEXT_VALUES, NUMBER, SEQUENCE, Schema, ValueSpec
@@ -148,8 +149,9 @@ def family(name: str) -> Family:
     return MODELS[name]
 
 
-def num_parameters(model: Any) -> int:
+def num_parameters(model: object) -> int:
     """Learned numbers: weights, each counted once where tied; for count models the number of grams."""
-    if hasattr(model, "num_parameters"):
-        return int(model.num_parameters)
-    return sum(p.numel() for p in model.parameters())
+    if isinstance(model, nn.Module):
+        return sum(p.numel() for p in model.parameters())
+    assert isinstance(model, Ngram | HMM | Kalman)
+    return model.num_parameters

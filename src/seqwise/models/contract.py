@@ -16,11 +16,12 @@ import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.distributions import Distribution
 
 from ..data.batch import Batch, Tokens, Values
 from ..errors import DataError
@@ -141,7 +142,12 @@ class Head(Protocol):
     def score(self, stream: Stream, wanted: Any) -> Tensor: ...
 
 
-class Model(Protocol):
+class HasWeights(Protocol):
+    def state_dict(self) -> dict[str, Any]: ...
+    def load_state_dict(self, saved: dict[str, Any], /) -> Any: ...
+
+
+class Model(HasWeights, Protocol):
     """What every model is, however it learns. The verbs it has besides are protocols of their own, below."""
 
     @property
@@ -160,8 +166,44 @@ class Model(Protocol):
         ...
 
     def score(self, batch: Batch, state: State | None = None) -> tuple[Tensor, State | None]: ...
-    def state_dict(self) -> dict[str, Any]: ...
-    def load_state_dict(self, saved: dict[str, Any]) -> Any: ...
+
+
+M = TypeVar("M")
+
+
+class LanguageModel(Model, Protocol):
+    """A model that says what the next token is."""
+
+    @property
+    def vocab_size(self) -> int: ...
+    def start(self, prompt: Batch, /) -> tuple[Tensor, State]: ...
+    def step(self, tokens: Tensor, state: State, /) -> tuple[Tensor, State]: ...
+
+
+class Translator(LanguageModel, Protocol):
+    """A model that writes a target, given a source."""
+
+    @property
+    def can_align(self) -> bool: ...
+    def align(self, batch: Batch, /) -> Tensor | None: ...
+    def loss(self, batch: Batch, state: State | None = None) -> Loss: ...
+    def predict(self, batch: Batch, /) -> Prediction: ...
+
+
+class Forecaster(Model, Protocol):
+    """A model that says how the next numbers are distributed: mean, variance, sample, log_prob."""
+
+    def fresh_state(self, batch_size: int, /) -> State: ...
+    def start(self, prompt: Batch, /) -> tuple[Distribution, State]: ...
+    def step(
+        self, values: Tensor, state: State, is_observed: Tensor | None = None, /
+    ) -> tuple[Distribution, State]: ...
+
+
+class Answerer(Model, Protocol):
+    """A model that answers a whole sequence."""
+
+    def predict(self, batch: Batch, /) -> Prediction: ...
 
 
 @runtime_checkable
@@ -196,10 +238,10 @@ class HasFreshState(Protocol):
 class Continues(Protocol):
     """Every model that can go on from a prompt: what comes next?"""
 
-    vocab_size: int
-
-    def start(self, prompt: Batch) -> tuple[Tensor, State]: ...
-    def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]: ...
+    @property
+    def vocab_size(self) -> int: ...
+    def start(self, prompt: Batch, /) -> tuple[Tensor, State]: ...
+    def step(self, tokens: Tensor, state: State, /) -> tuple[Tensor, State]: ...
 
 
 @runtime_checkable
@@ -219,24 +261,23 @@ def check_tokens(ids: np.ndarray | Tensor, vocab_size: int, *, least: int = 0) -
 
 def device_of(model: object) -> torch.device:
     """Where a model's weights are; count models live on the CPU."""
-    parameters = getattr(model, "parameters", None)
-    return next(parameters()).device if parameters is not None else torch.device("cpu")
+    return next(model.parameters()).device if isinstance(model, nn.Module) else torch.device("cpu")
 
 
 @contextmanager
-def evaluating(model: Any) -> Iterator[None]:
+def evaluating(model: object) -> Iterator[None]:
     """Without dropout and the like, and afterwards as it was."""
-    was_training = getattr(model, "training", False)
-    if was_training:
-        model.eval()
+    network = model if isinstance(model, nn.Module) and model.training else None
+    if network is not None:
+        network.eval()
     try:
         yield
     finally:
-        if was_training:
-            model.train()
+        if network is not None:
+            network.train()
 
 
-def in_64_bits(model: Any) -> Any:
+def in_64_bits(model: M) -> M:
     """A copy that computes in 64 bits, for what is measured as a difference; count models and EM do so anyway."""
     if not isinstance(model, nn.Module):
         return model

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from ..data.schema import Schema
-from ..goals import GOALS, Goal
+from ..goals import GOALS, AnyGoal
 from ..goals.goal import Advance, Tell
 from ..settings import DataConfig, TokenizerConfig
 
@@ -21,7 +21,7 @@ class Task(Protocol):
         ...
 
     @property
-    def goal(self) -> Goal | None:
+    def goal(self) -> AnyGoal | None:
         """How its answers are judged, where the goal of their kind would not do."""
         ...
 
@@ -43,6 +43,6 @@ class Task(Protocol):
     def store(self, data: Any, part: str, schema: Schema) -> Any: ...
 
 
-def goal_of(task: Task, schema: Schema) -> Goal:
+def goal_of(task: Task, schema: Schema) -> AnyGoal:
     """What is done about the main target: the task's own goal, or that of the target's kind."""
     return task.goal or GOALS[schema.kind]

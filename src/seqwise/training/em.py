@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-from torch import Tensor
 
 from ..errors import TrainingError
+from ..models.contract import Model
 from ..run import Checkpoint, load_weights
 from ..settings import TrainingConfig
 from ..wording import counted
@@ -27,11 +27,9 @@ from .report import Report
 SLACK = 1e-7  # relative: what rounding may take away
 
 
-class LearnsByEM(Protocol):
+class LearnsByEM(Model, Protocol):
     def initialise(self, sequences: Sequence[Any], seed: int) -> None: ...
     def em_step(self, sequences: Sequence[Any]) -> float: ...
-    def state_dict(self) -> dict[str, Tensor]: ...
-    def load_state_dict(self, saved: dict[str, Tensor]) -> None: ...
 
 
 @dataclass

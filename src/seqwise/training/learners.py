@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import torch
 from torch import nn
@@ -25,7 +25,7 @@ from ..models.ngram import Ngram
 from ..run import RunConfig
 from ..wording import counted
 from .counting import count
-from .em import expect_and_maximise
+from .em import LearnsByEM, expect_and_maximise
 from .loop import Hooks, train
 from .planning import (
     choose_order,
@@ -46,7 +46,10 @@ if TYPE_CHECKING:
 WantsStop = Callable[[], bool]
 
 
-class Learner(Protocol):
+M = TypeVar("M")
+
+
+class Learner(Protocol[M]):
     needs_budget: bool
     """Whether it goes on until its budget is spent, so that there must be one."""
 
@@ -54,11 +57,11 @@ class Learner(Protocol):
         """Refuse a budget that says nothing to it."""
         ...
 
-    def plan(self, session: Session, model: Any, wants_stop: WantsStop, tell: Tell) -> Any:
+    def plan(self, session: Session, model: M, wants_stop: WantsStop, tell: Tell) -> M:
         """Settle what the budget left open, in the run's settings; the model that begins to learn."""
         ...
 
-    def run(self, session: Session, model: Any, hooks: Hooks, tell: Tell) -> Iterator[Report]: ...
+    def run(self, session: Session, model: M, hooks: Hooks, tell: Tell) -> Iterator[Report]: ...
     def is_over(self, progress: dict[str, Any], config: RunConfig) -> bool:
         """Whether there is nothing left to learn."""
         ...
@@ -77,7 +80,7 @@ class Counting:
 
     def check_budget(self, model: str, epochs: float | None) -> None: ...
 
-    def plan(self, session: Session, model: Any, wants_stop: WantsStop, tell: Tell) -> Any:
+    def plan(self, session: Session, model: Ngram, wants_stop: WantsStop, tell: Tell) -> Ngram:
         if session.run.config.model.order:
             return model
         self._choose_order(session, tell)
@@ -107,7 +110,7 @@ class Counting:
         )
         run.save_config(replace(run.config, model=replace(run.config.model, order=order)))
 
-    def run(self, session: Session, model: Any, hooks: Hooks, tell: Tell) -> Iterator[Report]:
+    def run(self, session: Session, model: Ngram, hooks: Hooks, tell: Tell) -> Iterator[Report]:
         return count(model, session.sequences(model)[0], hooks)
 
     def is_over(self, progress: dict[str, Any], config: RunConfig) -> bool:
@@ -127,7 +130,7 @@ class EM:
         if epochs is not None:
             raise ConfigError(f"{model} learns by EM: its budget is --minutes, or --steps, the iterations at most.")
 
-    def plan(self, session: Session, model: Any, wants_stop: WantsStop, tell: Tell) -> Any:
+    def plan(self, session: Session, model: LearnsByEM, wants_stop: WantsStop, tell: Tell) -> LearnsByEM:
         run = session.run
         if vars(run.config.model).get("num_states") == 0:
             session.has_start = True
@@ -140,7 +143,7 @@ class EM:
             run.save_config(run.with_training(**changes))
         return model
 
-    def _choose_states(self, session: Session, wants_stop: WantsStop, tell: Tell) -> Any:
+    def _choose_states(self, session: Session, wants_stop: WantsStop, tell: Tell) -> LearnsByEM:
         """A model with as many hidden states as validate best, learned already; what is left is to end its learning."""
         run = session.run
         config, settings, row = run.config.training, run.config.model, family(run.config.model_name)
@@ -170,7 +173,7 @@ class EM:
         run.save_config(replace(run.with_training(**changes), model=replace(settings, num_states=num_states)))
         return model
 
-    def run(self, session: Session, model: Any, hooks: Hooks, tell: Tell) -> Iterator[Report]:
+    def run(self, session: Session, model: LearnsByEM, hooks: Hooks, tell: Tell) -> Iterator[Report]:
         return expect_and_maximise(
             model,
             session.sequences(model),
@@ -198,7 +201,7 @@ class Gradients:
 
     def check_budget(self, model: str, epochs: float | None) -> None: ...
 
-    def plan(self, session: Session, model: Any, wants_stop: WantsStop, tell: Tell) -> Any:
+    def plan(self, session: Session, model: nn.Module, wants_stop: WantsStop, tell: Tell) -> nn.Module:
         """Turn a budget in minutes or epochs into steps, once; from then on they are a setting of the run."""
         run, config = session.run, session.run.config.training
         freeze(model, config.freeze)
@@ -212,7 +215,7 @@ class Gradients:
             run.save_config(run.with_training(**changes))
         return model
 
-    def run(self, session: Session, model: Any, hooks: Hooks, tell: Tell) -> Iterator[Report]:
+    def run(self, session: Session, model: nn.Module, hooks: Hooks, tell: Tell) -> Iterator[Report]:
         run, config = session.run, session.run.config.training
         batches = session.goal.batches(session.stores["train"], model, config)
         objective = compiled_loss(model) if config.compile == "always" else None
@@ -240,7 +243,8 @@ class Gradients:
         return f"{counted(config.training.steps, 'step')}, seed {config.training.seed}"
 
 
-LEARNERS: dict[str, Learner] = {"counting": Counting(), "em": EM(), "gradients": Gradients()}
+AnyLearner = Learner[Any]
+LEARNERS: dict[str, AnyLearner] = {"counting": Counting(), "em": EM(), "gradients": Gradients()}
 
 
 def freeze(model: nn.Module, patterns: list[str]) -> None:

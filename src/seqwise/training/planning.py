@@ -10,13 +10,14 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from torch import nn
 
 from ..data.schema import Schema
 from ..goals.goal import BatchSource, Tell
 from ..models.ngram import Ngram, NgramConfig
 from ..settings import TrainingConfig
 from ..wording import counted, plural
-from .em import length_of
+from .em import LearnsByEM, length_of
 from .sizing import DEFAULT_MINUTES
 from .timing import can_compile, choose_compile, seconds_per_step
 
@@ -33,7 +34,9 @@ TRIED_ITERATIONS = 30  # with each number of states
 CHOOSING_SHARE = 0.6  # of the time, to choose it
 
 
-def plan_steps(model: Any, batches: BatchSource, config: TrainingConfig, num_valid: int, tell: Tell) -> dict[str, Any]:
+def plan_steps(
+    model: nn.Module, batches: BatchSource, config: TrainingConfig, num_valid: int, tell: Tell
+) -> dict[str, Any]:
     """Settings of the training that turn minutes into steps."""
     seconds = (config.minutes or DEFAULT_MINUTES) * 60
     per_step = seconds_per_step(model, batches, config, longest=min(10.0, 0.04 * seconds)).each
@@ -70,7 +73,7 @@ def planned_anew(step: int, seconds: float, config: TrainingConfig, steps_per_ep
 
 
 def plan_iterations(
-    model: Any, sequences_of: Callable[[int], list[Any]], num_tokens: int, config: TrainingConfig, tell: Tell
+    model: LearnsByEM, sequences_of: Callable[[int], list[Any]], num_tokens: int, config: TrainingConfig, tell: Tell
 ) -> dict[str, Any]:
     """Settings of the training that turn minutes into iterations and starts of EM.
 

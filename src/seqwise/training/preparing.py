@@ -15,6 +15,7 @@ import torch
 from ..config import build
 from ..data.schema import Schema, TokenSpec
 from ..errors import CheckpointError, ConfigError
+from ..goals import AnyGoal
 from ..goals.goal import Advance, Tell
 from ..machine import check_memory
 from ..models import MODELS, Family, family, num_parameters
@@ -136,7 +137,7 @@ def _choose_sizes(
     settings: dict[str, dict[str, Any]],
     base: Run | None,
     schema: Schema,
-    goal: Any,
+    goal: AnyGoal,
     data: Any,
     stores: dict[str, Any],
 ) -> _Sized:

@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
+from torch import nn
 
-from ..goals import Goal
+from ..goals import AnyGoal
 from ..goals.goal import Score, Tell
 from ..models import family
 from ..models.contract import Model
@@ -21,7 +22,7 @@ from ..run import Checkpoint, Run
 from ..tasks import Task, goal_of
 from .averaging import WeightAverage
 from .card import write_card
-from .learners import LEARNERS, Learner, WantsStop
+from .learners import LEARNERS, AnyLearner, WantsStop
 from .loop import Hooks
 from .report import Report
 
@@ -48,11 +49,11 @@ class Session:
     """Of the last checkpoint that was written."""
 
     @property
-    def goal(self) -> Goal:
+    def goal(self) -> AnyGoal:
         return goal_of(self.task, self.run.schema)
 
     @property
-    def learner(self) -> Learner:
+    def learner(self) -> AnyLearner:
         return learner_of(self.run)
 
     def train(
@@ -115,10 +116,10 @@ class Session:
                 f"{scored:,}: the two may differ"
             )
 
-    def _hooks(self, model: Any, wants_stop: WantsStop) -> Hooks:
+    def _hooks(self, model: Model, wants_stop: WantsStop) -> Hooks:
         run = self.run
         over = run.config.training.average_over
-        average = WeightAverage(model, over) if over else None
+        average = WeightAverage(model, over) if over and isinstance(model, nn.Module) else None
         mean_is_better = False
 
         def validate() -> float:
@@ -147,6 +148,6 @@ class Session:
         return hooks if average is None else replace(hooks, tensors=average.tensors, restore=average.load)
 
 
-def learner_of(run: Run) -> Learner:
+def learner_of(run: Run) -> AnyLearner:
     """How the family of a run learns what is asked of it."""
     return LEARNERS[family(run.config.model_name).learns[run.schema.kind]]

@@ -6,11 +6,13 @@ import copy
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import cast
 
 import torch
+from torch import nn
 
 from ..goals.goal import BatchSource, Tell
+from ..models.contract import Learns
 from ..settings import TrainingConfig
 from .loop import Objective, Trainer
 
@@ -57,8 +59,8 @@ def can_compile(model: torch.nn.Module) -> bool:
     return all(getattr(module, "can_compile", True) for module in model.modules())
 
 
-def compiled_loss(model: Any) -> Objective:
-    return torch.compile(model.loss)
+def compiled_loss(model: nn.Module) -> Objective:
+    return torch.compile(cast(Learns, model).loss)
 
 
 def choose_compile(
