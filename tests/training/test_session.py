@@ -497,13 +497,19 @@ def test_a_run_that_starts_from_another_stands_alone_and_resumes_from_the_same_w
 
 
 @pytest.mark.parametrize(
-    ("name", "overrides", "sentence"),
-    [("gpt", [], "is a lstm model; --model gpt cannot start from it"), ("lstm", ["model.num_layers=3"], "num_layers")],
+    ("base", "name", "overrides", "sentence"),
+    [
+        ("lstm", "gpt", [], "is a lstm model; --model gpt cannot start from it"),
+        ("lstm", "lstm", ["model.num_layers=3"], "has other weights than model.num_layers = 3 asks for; drop that"),
+        ("lstm", "lstm", ["model.model_dim=12"], "has weights of other shapes than model.model_dim = 12: "),
+        ("hmm", "hmm", ["model.num_states=5"], "has other tables than model.num_states = 5 asks for; drop that"),
+        ("ngram", "ngram", ["model.order=2"], "has other tables than model.order = 2 asks for; drop that setting."),
+    ],
 )
 def test_starting_from_a_run_that_does_not_fit_is_told_before_anything_is_written(
-    text: Path, tmp_path: Path, name: str, overrides: list[str], sentence: str
+    text: Path, tmp_path: Path, base: str, name: str, overrides: list[str], sentence: str
 ) -> None:
-    train_tiny(text, "lstm", tmp_path / "base", steps=1)
+    train_tiny(text, base, tmp_path / "base", steps=1)
     with pytest.raises(SeqwiseError) as caught:
         list(
             prepare(
