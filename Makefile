@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test check format bench clean
+.PHONY: demo test check format bench wheel images map clean
 
 demo: $(READY)
 	rm -rf runs/demo
@@ -23,8 +23,23 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.bench-ready
+# peers that cannot be installed are no reason to stop: the benchmarks that need them are named
+bench: $(READY)
+	-$(MAKE) --no-print-directory $(VENV)/.bench-ready
 	$(BIN)/python -m benchmarks
+
+# the source archive, and the wheel that is built from it
+wheel: $(READY)
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation --outdir dist
+
+# the list of files in docs/architecture.md
+map: $(READY)
+	$(BIN)/python docs/make_map.py
+
+# the pictures of the README; needs Chromium
+images: $(READY)
+	$(BIN)/python docs/make_images.py
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -36,4 +51,4 @@ $(VENV)/.bench-ready: $(READY)
 	touch $@
 
 clean:
-	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache

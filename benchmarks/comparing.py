@@ -28,7 +28,7 @@ from seqwise.comparison.results import Comparison
 from seqwise.data.builtin import builtin_file
 from seqwise.data.public import find_public
 
-# bits per character in sliding windows, as here: recipes/tinyshakespeare-10-minutes.toml (docs/lab-notebook.md)
+# bits per character in sliding windows, as here: the recipe tinyshakespeare-10-minutes (docs/lab-notebook.md)
 HAND_WORK = 1.4343 / np.log(2)
 
 
@@ -132,7 +132,7 @@ def main() -> None:
     parser.add_argument("cases", nargs="*", default=list(CASES))
     parser.add_argument("--out", type=Path, default=Path("runs/comparing"))
     parser.add_argument("--repeats", type=int, default=3, help="of the budgets")
-    options = parser.parse_known_args()[0]
+    options = parser.parse_args()
     say_load()
     if "budget" in options.cases:
         check_budgets(options.out, options.repeats)

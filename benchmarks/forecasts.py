@@ -38,7 +38,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--families", default="kalman")
     parser.add_argument("--minutes", type=float, default=0.3, help="for families that learn by gradients")
-    options = parser.parse_known_args()[0]
+    options = parser.parse_args()
     say_load()
     families = options.families.split(",")
     table = [["series (steps ahead)", "seasonal naive", *families]]
@@ -52,8 +52,8 @@ def main() -> None:
             budget = {"minutes": options.minutes} if family(model).learns_by == "gradients" else {}
             with tempfile.TemporaryDirectory() as folder:
                 try:
-                    options = {"split": "80/10/10", "columns": COLUMNS.get(name, ()), **budget}
-                    session = prepare(found[0], model=model, out=Path(folder) / "run", **options)
+                    settings = {"split": "80/10/10", "columns": COLUMNS.get(name, ()), **budget}
+                    session = prepare(found[0], model=model, out=Path(folder) / "run", **settings)
                     list(session.reports())
                     score = TrainedRun(Path(folder) / "run").evaluate(split="test", horizon=horizon).to_dict()
                 except SeqwiseError as error:

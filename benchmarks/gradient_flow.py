@@ -43,7 +43,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--minutes", type=float, default=0.6)
     parser.add_argument("--picture", type=Path)
-    options = parser.parse_known_args()[0]
+    options = parser.parse_args()
     found: dict[str, tuple[Flow, Flow]] = {}
     with tempfile.TemporaryDirectory() as folder:
         for place, (name, (family, settings)) in enumerate(ENTRANTS.items()):

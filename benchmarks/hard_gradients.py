@@ -33,7 +33,7 @@ CASES: list[tuple[str, str, str, list[str]]] = [
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--minutes", type=float, default=3.0)
-    minutes = parser.parse_known_args()[0].minutes
+    minutes = parser.parse_args().minutes
     say_load()
     for data, family, title, overrides in CASES:
         with tempfile.TemporaryDirectory() as folder:

@@ -145,7 +145,7 @@ def main() -> None:
     parser.add_argument("--num", type=int, default=20, help="faults in each file")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    options = parser.parse_known_args()[0]
+    options = parser.parse_args()
     noticed = tried = 0
     for name in options.files:
         began = time.perf_counter()

@@ -27,7 +27,7 @@ TOKENS, VOCAB, WANTED = 500, 100, 3.0
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--repeats", type=int, default=5)
-    repeats = parser.parse_known_args()[0].repeats
+    repeats = parser.parse_args().repeats
     batch = next_token_batch(torch.randint(VOCAB, (1, TOKENS + 1), generator=torch.Generator().manual_seed(0)))
     each = timeit.timeit(lambda: note(batch, "nothing", batch.inputs["tokens"].ids), number=200_000) / 200_000
     print(f"{'':8} {'plain':>9} {'recorded':>9} {'ratio':>7}   milliseconds, median and range of {repeats}")

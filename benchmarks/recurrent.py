@@ -28,7 +28,7 @@ PASSES = 8  # per measurement
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--repeats", type=int, default=5)
-    repeats = parser.parse_known_args()[0].repeats
+    repeats = parser.parse_args().repeats
     say_load()
     print(f"{'cell':6} {'ours':>10} {'theirs':>10} {'ratio':>8}   steps/s, median and range")
     for name, (cell, kernel) in CELLS.items():

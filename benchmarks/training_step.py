@@ -26,7 +26,7 @@ VOCAB, ROWS, LENGTH, STEPS = 8_000, 256, 16, 4
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--repeats", type=int, default=5)
-    repeats = parser.parse_known_args()[0].repeats
+    repeats = parser.parse_args().repeats
     say_load()
     torch.manual_seed(0)
     interface = schemas.of_pairs(VOCAB, 0)

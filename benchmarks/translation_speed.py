@@ -56,7 +56,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--sentences", type=int, default=1000)
-    options = parser.parse_known_args()[0]
+    options = parser.parse_args()
     warnings.filterwarnings("ignore")
     say_load()
     data, vocab = open_translation()

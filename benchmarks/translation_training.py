@@ -43,7 +43,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--steps", type=int, default=10, help="updates in a turn")
     parser.add_argument("--dropout", type=float, default=0.1)
-    options = parser.parse_known_args()[0]
+    options = parser.parse_args()
     if subprocess.run([options.peer_python, "-c", "import joeynmt"], capture_output=True).returncode:
         print(f"skipped: {options.peer_python} has no joeynmt; how to get one with it stands at the top of this file")
         return

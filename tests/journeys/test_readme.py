@@ -15,9 +15,10 @@ README = Path(__file__).parents[2] / "README.md"
 
 
 def tour(language: str, name: str = "tour") -> str:
+    """All blocks of a name, in their order."""
     blocks = re.findall(rf"```{language} {name}\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.DOTALL)
-    assert len(blocks) == 1
-    return blocks[0]
+    assert blocks
+    return "".join(blocks)
 
 
 @pytest.fixture(scope="module")
@@ -69,11 +70,3 @@ def test_the_python_tour_works(folder: Path) -> None:
     output = run([sys.executable, "-c", tour("python")], folder)
     assert output.startswith("A class ")
     assert 0.5 < float(output.strip().splitlines()[-1]) < 4
-
-
-def test_the_file_map_names_only_what_exists() -> None:
-    root = README.parent
-    for line in re.findall(r"^\| `(.*?)\|", README.read_text(encoding="utf-8"), flags=re.MULTILINE):
-        for name in re.findall(r"[\w./-]+", line.replace("`", " ")):
-            candidates = (root / name, root / "src/seqwise" / name)
-            assert any(path.exists() for path in candidates), name

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from runs_by_hand import prepare
 
+import seqwise
 from seqwise.config import read_toml
 from seqwise.data import toys
 from seqwise.data.builtin import BUILTIN, PAIR_TOYS, is_example_set
@@ -24,7 +25,7 @@ from seqwise.goals import GOALS
 from seqwise.tasks import task_named, task_of
 from seqwise.training.recipes import Recipe, RecipeFile, all_recipes, find_recipe, read_recipe
 
-FOLDER = Path(__file__).parents[2] / "recipes"
+FOLDER = Path(seqwise.__file__).parent / "recipes"
 SHIPPED = sorted(FOLDER.glob("*.toml"))
 each_shipped = pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 TEXT = "the cat sat on the mat.\nthe dog sat on the log.\na cat and a dog sat.\n" * 60

@@ -74,7 +74,7 @@ class _Bar:
         if report.valid is not None:
             self.valid = f" valid {report.valid:.3f}"
         speed = f"{report.tokens_per_second:,.0f} tokens/s"
-        detail = f"loss {report.loss:.3f}{self.valid} {speed} rate {report.learning_rate:.1e}"
+        detail = f"loss {report.loss:.3f}{_terms(report)}{self.valid} {speed} rate {report.learning_rate:.1e}"
         self._update("training", report.step, report.steps, detail)
         if report.event:
             self.tell(report.event)
@@ -96,7 +96,7 @@ class _Lines:
             return
         self.last = time.monotonic()
         left = (report.steps - report.step) * report.seconds / max(1, report.step)
-        parts = [f"step {report.step}/{report.steps}", f"loss {report.loss:.4f}"]
+        parts = [f"step {report.step}/{report.steps}", f"loss {report.loss:.4f}{_terms(report)}"]
         parts += [f"valid {report.valid:.4f}"] if report.valid is not None else []
         parts += [f"{report.tokens_per_second:,.0f} tokens/s", f"{left:.0f} s left"]
         self.tell("  ".join(parts))
@@ -125,3 +125,8 @@ def bytes_bar(name: str, total: int) -> Iterator[Callable[[int], None]]:
             shown.prepare(f"fetching {name}", done, total)
 
         yield advance
+
+
+def _terms(report: Report) -> str:
+    """What the loss is made of, where it has several terms."""
+    return f" ({', '.join(f'{name} {value:.3f}' for name, value in report.terms.items())})" if report.terms else ""

@@ -30,6 +30,12 @@ class Tokens:
     ids: Tensor  # (B, T) int64
     is_token: Tensor | None = None
     """(B, T) bool, False where a row is padded; None where every place holds a token."""
+    segments: Tensor | None = None
+    """(B, T) int64: which of the texts that stand in a row each token belongs to; None where there is one."""
+    characters: Tensor | None = None
+    """(B, T, K) int64: the characters of each word, zero behind its last; None where words are not spelled."""
+    is_scored: Tensor | None = None
+    """(B, T) bool: targets that count, where only some do (masked words); None where every token does."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -37,8 +43,13 @@ class Tokens:
 
     @property
     def is_step(self) -> Tensor | None:
-        """The same as `is_token`, by the name that tokens and values share."""
+        """The same as `is_token`, by the name that all fields share."""
         return self.is_token
+
+    @property
+    def is_target(self) -> Tensor | None:
+        """(B, T) bool: places that count; None where all do."""
+        return self.is_token if self.is_scored is None else self.is_scored
 
     @property
     def lengths(self) -> Tensor:
@@ -46,10 +57,12 @@ class Tokens:
         return _lengths(self.ids, self.is_token)
 
     def count(self) -> int:
-        return self.ids.numel() if self.is_token is None else int(self.is_token.sum())
+        """Targets."""
+        return self.ids.numel() if self.is_target is None else int(self.is_target.sum())
 
     def map(self, change: Change) -> Tokens:
-        return Tokens(change(self.ids), _map(change, self.is_token))
+        others = (self.is_token, self.segments, self.characters, self.is_scored)
+        return Tokens(change(self.ids), *(_map(change, other) for other in others))
 
     def crop(self, context: int | None) -> Tokens:
         """Rows that leave no room in the context keep their end."""
@@ -78,6 +91,10 @@ class Values:
     def lengths(self) -> Tensor:
         """Steps in each row, (B,)."""
         return _lengths(self.values, self.is_step)
+
+    @property
+    def is_target(self) -> Tensor | None:
+        return self.is_step
 
     @property
     def has_any(self) -> Tensor:
@@ -115,7 +132,7 @@ class Labels:
     """One answer for each row: which of the labels it is."""
 
     ids: Tensor  # (B,) int64
-    is_step = None
+    is_step = is_target = None
     """Every row has one."""
 
     @property
@@ -130,16 +147,53 @@ class Labels:
 
 
 @dataclass(frozen=True)
+class Tags:
+    """An answer for each word of a row, read at the step where its first piece stands."""
+
+    ids: Tensor  # (B, W) int64
+    steps: Tensor
+    """(B, W) int64: where each word begins."""
+    is_word: Tensor | None = None
+    """(B, W) bool, False behind the last word of a row; None where all rows have as many."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.ids.shape[0], self.ids.shape[1]
+
+    @property
+    def is_step(self) -> Tensor | None:
+        return self.is_word
+
+    @property
+    def is_target(self) -> Tensor | None:
+        return self.is_word
+
+    @property
+    def lengths(self) -> Tensor:
+        """Words in each row, (B,)."""
+        return _lengths(self.ids, self.is_word)
+
+    def count(self) -> int:
+        return self.ids.numel() if self.is_word is None else int(self.is_word.sum())
+
+    def map(self, change: Change) -> Tags:
+        return Tags(change(self.ids), change(self.steps), _map(change, self.is_word))
+
+
+@dataclass(frozen=True)
 class Batch:
     """Fields by name. A language model reads "tokens" and should answer "tokens", one step ahead."""
 
     inputs: dict[str, Any]
     targets: dict[str, Any]
-    """Each a Tokens, Values or Labels; typed loosely, since the name tells which."""
+    """Each a Tokens, Values, Labels or Tags; typed loosely, since the name tells which."""
     starts_anew: Tensor | None = None
     """(B,) bool: rows that do not go on from the state of the batch before; None where that is not asked."""
     places: Tensor | None = None
     """(B,) where in the text the first target of each row stands; None where that is not asked."""
+    groups: Tensor | None = None
+    """(B,) int64: rows of one number belong together (windows of a passage, choices of a question, samples of a
+    prompt), stand side by side, and are never cut apart; None where each row stands alone."""
 
     def __len__(self) -> int:
         return int(next(iter(self.inputs.values())).shape[0])
@@ -148,9 +202,21 @@ class Batch:
         """How many targets each field has: what sums of losses are divided by."""
         return {name: field.count() for name, field in self.targets.items()}
 
+    def sizes(self) -> dict[str, int]:
+        """What sums over rows, and over groups of them, are divided by."""
+        return {"rows": len(self), "groups": len(self) if self.groups is None else len(self.groups.unique())}
+
+    @property
+    def num_steps(self) -> int:
+        """Steps of all inputs: what was read."""
+        return sum(int(field.lengths.sum()) for field in self.inputs.values())
+
     def split(self, parts: int) -> list[Batch]:
-        """Micro-batches of whole rows, as even as can be."""
+        """Micro-batches of whole rows, and of whole groups, as even as can be."""
         edges = torch.linspace(0, len(self), min(parts, len(self)) + 1).round().int().tolist()
+        if self.groups is not None:
+            starts = [0, *((self.groups[1:] != self.groups[:-1]).nonzero().squeeze(1) + 1).tolist(), len(self)]
+            edges = sorted({min(starts, key=lambda start: abs(start - edge)) for edge in edges})
         return [self.rows(slice(a, b)) for a, b in pairwise(edges)]
 
     def rows(self, index: slice) -> Batch:
@@ -165,7 +231,8 @@ class Batch:
 
     def _map(self, change: Change) -> Batch:
         inputs, targets = ({n: f.map(change) for n, f in fields.items()} for fields in (self.inputs, self.targets))
-        return Batch(inputs, targets, _map(change, self.starts_anew), _map(change, self.places))
+        others = (self.starts_anew, self.places, self.groups)
+        return Batch(inputs, targets, *(_map(change, other) for other in others))
 
 
 def _map(change: Change, tensor: Tensor | None) -> Tensor | None:

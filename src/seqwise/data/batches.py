@@ -41,7 +41,7 @@ class Windows:
         self.steps_per_epoch = self._num_windows // self.batch_size
         self._epoch = -1
 
-    def batch(self, step: int) -> Batch:
+    def batch(self, step: int, model: object = None) -> Batch:
         epoch, place = divmod(step, self.steps_per_epoch)
         if epoch != self._epoch:
             order = np.random.default_rng((self.seed, epoch))
@@ -67,7 +67,7 @@ class Streams:
         self.context = min(context, self._track)
         self.steps_per_epoch = max(1, (self._track - 1) // self.context)
 
-    def batch(self, step: int) -> Batch:
+    def batch(self, step: int, model: object = None) -> Batch:
         epoch, place = divmod(step, self.steps_per_epoch)
         room = self._track - self.steps_per_epoch * self.context  # each epoch cuts its chunks elsewhere
         shift = int(np.random.default_rng((self.seed, epoch)).integers(room + 1))

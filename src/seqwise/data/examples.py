@@ -53,7 +53,7 @@ class ExampleData:
 
     @property
     def num_columns(self) -> int:
-        inputs = self.parts["train"].inputs
+        inputs = next(iter(self.parts.values())).inputs
         return inputs.shape[2] if inputs.ndim == 3 else 0
 
     @property
@@ -65,7 +65,7 @@ class ExampleData:
 
     @property
     def description(self) -> str:
-        inputs = self.parts["train"].inputs
+        inputs = next(iter(self.parts.values())).inputs
         what = (
             f"{counted(inputs.shape[1], 'step')} of {counted(inputs.shape[2], 'number')}"
             if inputs.ndim == 3
@@ -85,7 +85,7 @@ class Examples:
         self.steps_per_epoch = len(store) // self.batch_size
         self._epoch = -1
 
-    def batch(self, step: int) -> Batch:
+    def batch(self, step: int, model: object = None) -> Batch:
         epoch, place = divmod(step, self.steps_per_epoch)
         if epoch != self._epoch:
             self._order = np.random.default_rng((self.seed, epoch)).permutation(len(self.store))

@@ -125,7 +125,7 @@ class PairBatches:
         self.steps_per_epoch = len(self._cuts)
         self._epoch = -1
 
-    def batch(self, step: int) -> Batch:
+    def batch(self, step: int, model: object = None) -> Batch:
         epoch, place = divmod(step, self.steps_per_epoch)
         if epoch != self._epoch:
             random = np.random.default_rng((self.seed, epoch))

@@ -60,11 +60,14 @@ class Store(Protocol):
 
 
 class BatchSource(Protocol):
-    """Gives the batch of any step by itself, so that a run resumes at the exact place."""
+    """Gives the batch of any step by itself, so that a run resumes at the exact place.
+
+    It is drawn from the seed and the step; a source that samples from the model as it is now is told which.
+    """
 
     steps_per_epoch: int
 
-    def batch(self, step: int) -> Batch: ...
+    def batch(self, step: int, model: Any = None) -> Batch: ...
 
 
 @dataclass(frozen=True)

@@ -72,7 +72,7 @@ class Term:
     """How many targets the sum runs over; follows from the batch alone."""
     weight: float = 1.0
     over: str = "tokens"
-    """The field of `batch.targets` that `count` counts."""
+    """What `count` counts: the targets of a field by its name, "rows", or "groups"."""
 
 
 @dataclass(frozen=True)

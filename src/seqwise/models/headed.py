@@ -55,8 +55,8 @@ class HeadedModel(nn.Module):
         encoded, terms = self.body.encode(batch.inputs, self._used(state)), dict[str, Term]()
         for name, wanted in batch.targets.items():
             log_probs = self.heads[name].score(encoded.stream, wanted)
-            if wanted.is_step is not None:
-                log_probs = log_probs.masked_fill(~wanted.is_step, 0.0)
+            if wanted.is_target is not None:
+                log_probs = log_probs.masked_fill(~wanted.is_target, 0.0)
             terms[name] = Term(-log_probs.sum(), wanted.count(), self.weights[name], over=name)  # (3)
         return Loss({**terms, **encoded.terms}, encoded.state)
 

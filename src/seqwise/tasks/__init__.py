@@ -8,10 +8,15 @@ pairs      a source and its target                          BLEU, chrF, exact ma
 
 from __future__ import annotations
 
-from ..checks import TASK_NAMES, check_task
+import os
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+from ..checks import OUTSIDE, TASK_NAMES, check_task
 from ..data.kinds import task_for as task_for
 from ..data.kinds import task_of as task_of
-from ..errors import ConfigError
+from ..errors import ConfigError, did_you_mean
 from .label import LabelTask
 from .numbers import NumbersTask
 from .pairs import PairsTask
@@ -23,13 +28,43 @@ TASKS: dict[str, Task] = {"text": TextTask(), "numbers": NumbersTask(), "label":
 
 
 def register(task: Task) -> None:
-    """Add a task from outside: from now on every command knows it by its name."""
+    """Add a task from outside: from now on every command knows it by its name, in this process and in those it starts.
+
+    Those read it from its file, where it stands as TASK; the environment's SEQWISE_TASKS names such files.
+    """
     if task.name in TASKS:
         raise ConfigError(f'there is a task "{task.name}" already; give this one another name.')
     TASKS[task.name] = task
     TASK_NAMES.append(task.name)
+    file = getattr(sys.modules[type(task).__module__], "__file__", None)
+    if file is not None and file not in _outside_files():
+        os.environ[OUTSIDE] = os.pathsep.join([*_outside_files(), file])
+
+
+def _outside_files() -> list[str]:
+    return [file for file in os.environ.get(OUTSIDE, "").split(os.pathsep) if file]
+
+
+def load_outside() -> None:
+    """Register the task of each file that SEQWISE_TASKS names."""
+    for number, file in enumerate(_outside_files()):
+        found = spec_from_file_location(f"seqwise_task_{number}", file)
+        if found is None or found.loader is None or not Path(file).exists():
+            raise ConfigError(f"{OUTSIDE} names {file}, which is no Python file.")
+        module = module_from_spec(found)
+        sys.modules[found.name] = module
+        found.loader.exec_module(module)
+        if not hasattr(module, "TASK"):
+            raise ConfigError(f"{OUTSIDE} names {file}, which has no TASK.")
+        if module.TASK.name not in TASKS:
+            register(module.TASK)
 
 
 def task_named(name: str) -> Task:
     check_task(name)
+    if name not in TASKS:
+        raise ConfigError(f'unknown task "{name}". {did_you_mean(name, TASK_NAMES)}')
     return TASKS[name]
+
+
+load_outside()

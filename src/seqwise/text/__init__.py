@@ -36,6 +36,13 @@ class Tokenizer(Protocol):
         ...
 
     def encode(self, text: str) -> np.ndarray: ...  # int64 (T,)
+    def encode_with_offsets(self, text: str) -> tuple[np.ndarray, np.ndarray]:
+        """The same, and which characters of the text each token stands for: (T, 2), from and to.
+
+        A character that takes several tokens belongs to each of them.
+        """
+        ...
+
     def measure(self, text: str) -> Encoded: ...  # the same, and what each token stands for
     def decode(self, ids: Sequence[int] | np.ndarray) -> str: ...
     def piece(self, token: int) -> str: ...  # the text of one token, for people to read

@@ -55,6 +55,15 @@ class BPETokenizer:
         encoded = self._backend.encode_batch_fast(pieces_of(_writable(text), 1 << 15), add_special_tokens=False)
         return np.concatenate([np.asarray(piece.ids, dtype=np.int64) for piece in encoded])
 
+    def encode_with_offsets(self, text: str) -> tuple[np.ndarray, np.ndarray]:
+        ids, spans, done = [np.zeros(0, dtype=np.int64)], [np.zeros((0, 2), dtype=np.int64)], 0
+        pieces = pieces_of(_writable(text), 1 << 15)
+        for piece, encoded in zip(pieces, self._backend.encode_batch(pieces, add_special_tokens=False), strict=True):
+            ids.append(np.asarray(encoded.ids, dtype=np.int64))
+            spans.append(np.asarray(encoded.offsets, dtype=np.int64).reshape(-1, 2) + done)
+            done += len(piece)
+        return np.concatenate(ids), np.concatenate(spans)
+
     def measure(self, text: str) -> Encoded:
         ids = self.encode(text)
         return without_unknown(ids, self.usual_lengths[ids])

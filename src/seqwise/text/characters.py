@@ -57,18 +57,26 @@ class CharTokenizer:
             done = int(place) + 1
         return np.concatenate([*pieces, ids[done:]])
 
+    def encode_with_offsets(self, text: str) -> tuple[np.ndarray, np.ndarray]:
+        begins = np.repeat(np.arange(len(text)), self._num_tokens(text))
+        return self.encode(text), np.stack([begins, begins + 1], axis=1)
+
     def measure(self, text: str) -> Encoded:
         """The first digit of a spelled character stands for it, the others for nothing more."""
         ids = self.encode(text)
         if len(ids) == len(text):
             return without_unknown(ids, np.ones(len(ids), dtype=np.int32))
-        code_points = _code_points(text)
-        is_unseen = self._id_of[np.minimum(code_points, len(self._id_of) - 1)] < 0
-        num_bytes = 1 + sum((code_points >= least).astype(np.int64) for least in (0x80, 0x800, 0x10000))
-        num_tokens = np.where(is_unseen, 2 * num_bytes, 1)
+        num_tokens = self._num_tokens(text)
         lengths = np.zeros(len(ids), dtype=np.int32)
         lengths[np.cumsum(num_tokens) - num_tokens] = 1
         return without_unknown(ids, lengths)
+
+    def _num_tokens(self, text: str) -> np.ndarray:
+        """Of each character: one, or two for each byte where it is spelled."""
+        code_points = _code_points(text)
+        is_unseen = self._id_of[np.minimum(code_points, len(self._id_of) - 1)] < 0
+        num_bytes = 1 + sum((code_points >= least).astype(np.int64) for least in (0x80, 0x800, 0x10000))
+        return np.where(is_unseen, 2 * num_bytes, 1)
 
     @property
     def usual_lengths(self) -> np.ndarray:

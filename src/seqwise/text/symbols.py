@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -28,6 +29,10 @@ class SymbolTokenizer:
         if len(ids) and not 0 <= ids.min() <= ids.max() < self.vocab_size:
             raise DataError(f'"{text[:40]}": symbols go from 0 to {self.vocab_size - 1}.')
         return ids
+
+    def encode_with_offsets(self, text: str) -> tuple[np.ndarray, np.ndarray]:
+        spans = [found.span() for found in re.finditer(r"\S+", text)]
+        return self.encode(text), np.array(spans, dtype=np.int64).reshape(-1, 2)
 
     def measure(self, text: str) -> Encoded:
         """Each symbol stands for its digits and the space behind it; the last one has none."""

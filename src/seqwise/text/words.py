@@ -71,6 +71,11 @@ class WordTokenizer:
     def encode(self, text: str) -> np.ndarray:
         return self._read(self._as_read(text))[0]
 
+    def encode_with_offsets(self, text: str) -> tuple[np.ndarray, np.ndarray]:
+        read = self._as_read(text)
+        ids, spans = self._read(read)
+        return ids, self._as_written(spans, read, text)
+
     def measure(self, text: str) -> Encoded:
         """White space belongs to the word after it; at the end of the text, to the last."""
         read = self._as_read(text)
@@ -79,9 +84,7 @@ class WordTokenizer:
         words = [read[begin:end] for begin, end in spans[unknown].tolist()]
         is_spelled = np.array([word != UNKNOWN_WORD for word in words], dtype=bool)
         spelling = self._spelling.nats([word for word in words if word != UNKNOWN_WORD]) if words else np.zeros(0)
-        ends = spans[:, 1]
-        if len(read) != len(text):  # a few characters have longer small letters
-            ends = np.searchsorted(np.cumsum([len(char.lower()) for char in text]), ends) + 1
+        ends = self._as_written(spans, read, text)[:, 1]
         lengths = np.diff(ends, prepend=0).astype(np.int32)
         if len(lengths):
             lengths[-1] += len(text) - ends[-1]
@@ -95,6 +98,14 @@ class WordTokenizer:
     @functools.cached_property
     def _spelling(self) -> Spelling:
         return Spelling(self.words)
+
+    def _as_written(self, spans: np.ndarray, read: str, text: str) -> np.ndarray:
+        """Places in what was read, (T, 2), as places in the text: a few characters have longer small letters."""
+        if len(read) == len(text):
+            return spans
+        ends = np.cumsum([len(char.lower()) for char in text])
+        begins = np.searchsorted(ends, spans[:, 0], side="right")
+        return np.stack([begins, np.searchsorted(ends, spans[:, 1]) + 1], axis=1)
 
     def _as_read(self, text: str) -> str:
         return text.lower() if self.lower_case else text

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from ..data.batch import Batch
 from ..errors import TrainingError
+from ..goals.goal import BatchSource
 from ..models.contract import CountsUpdates, Loss, State, device_of, restart_rows
 from ..run import Checkpoint, load_weights
 from ..settings import TrainingConfig
@@ -32,13 +33,6 @@ from .optimizers import (
     set_rate,
 )
 from .report import Report
-
-
-class BatchSource(Protocol):
-    """Gives the batch of any step by itself, so that a run resumes at the exact place."""
-
-    def batch(self, step: int) -> Batch: ...
-
 
 MOST_REWINDS = 4
 REWIND_FACTOR = 0.5  # of the rate, at each return to a good step
@@ -92,7 +86,10 @@ class _Measured:
 
     nats: float
     norm: float
-    num_tokens: int
+    num_steps: int
+    """Of the inputs: tokens, or rows of numbers."""
+    terms: dict[str, tuple[float, int]]
+    """Where the objective has several: the sum of each, and over how many targets."""
     seconds: float
     carried: list[State | None]
     """What the next chunk would start from."""
@@ -191,19 +188,23 @@ class Trainer:
         What was found, where one of them is not a number.
         """
         began, random = time.perf_counter(), _random_state()
-        batch = self.batches.batch(self.progress.step).to(self.device)
-        counts, nats, carried = batch.counts(), 0.0, list(self.carried)
+        batch = self.batches.batch(self.progress.step, self.model).to(self.device)
+        counts, nats, carried = {**batch.counts(), **batch.sizes()}, 0.0, list(self.carried)
+        terms: dict[str, tuple[float, int]] = {}
         for part, micro_batch in enumerate(batch.split(self.config.micro_batches)):
             loss = self.objective(micro_batch, self._state_before(part, micro_batch))
             objective = loss.over(counts)
             objective.backward()
             nats += float(objective.detach())
+            if len(loss.terms) > 1:
+                for name, term in loss.terms.items():
+                    terms[name] = (terms.get(name, (0.0, 0))[0] + float(term.total.detach()), counts[term.over])
             carried[part] = loss.state.detach() if loss.state is not None else None
         if self.config.clip_value:
             nn.utils.clip_grad_value_(self.parameters, self.config.clip_value)
         norm = float(nn.utils.clip_grad_norm_(self.parameters, self.config.clip_norm or math.inf))
         seconds = time.perf_counter() - began
-        self._measured = _Measured(nats, norm, sum(counts.values()), seconds, carried, random)
+        self._measured = _Measured(nats, norm, batch.num_steps, terms, seconds, carried, random)
         step = self.progress.step + 1
         return _is_no_number("the loss", nats, step) or _is_no_number("the gradient's length", norm, step)
 
@@ -253,12 +254,15 @@ class Trainer:
 
     def _account(self, measured: _Measured, seconds: float) -> None:
         since = self.progress.since_report
-        since["nats"] += measured.nats * measured.num_tokens
-        since["count"] += measured.num_tokens
+        since["nats"] += measured.nats * measured.num_steps
+        since["count"] += measured.num_steps
+        for name, (total, count) in measured.terms.items():
+            since[f"total.{name}"] = since.get(f"total.{name}", 0.0) + total
+            since[f"count.{name}"] = since.get(f"count.{name}", 0) + count
         since["norm"] = max(since["norm"], measured.norm)
         since["clipped"] += bool(self.config.clip_norm) and measured.norm > self.config.clip_norm
         self.progress.step += 1
-        self.progress.tokens += measured.num_tokens
+        self.progress.tokens += measured.num_steps
         self.progress.seconds += seconds
 
     def _gave_up(self, rate: float) -> str:
@@ -282,6 +286,7 @@ class Trainer:
             steps=self.config.steps,
             tokens=progress.tokens,
             loss=since["nats"] / max(1, since["count"]),
+            terms=_means(since) or None,
             learning_rate=learning_rate,
             gradient_norm=since["norm"],
             clipped=int(since["clipped"]),
@@ -320,6 +325,12 @@ class Trainer:
         known = {name: value for name, value in saved.progress.items() if name in Progress.__dataclass_fields__}
         known["best"] = math.inf if known["best"] is None else known["best"]
         self.progress = Progress(**known)
+
+
+def _means(since: dict[str, float]) -> dict[str, float]:
+    """Of each term, where there are several, over the targets since the last report."""
+    names = [name.removeprefix("total.") for name in since if name.startswith("total.")]
+    return {name: since[f"total.{name}"] / max(1, since[f"count.{name}"]) for name in names}
 
 
 def _random_state() -> dict[str, Tensor]:

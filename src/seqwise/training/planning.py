@@ -44,7 +44,7 @@ def plan_steps(model: Any, batches: BatchSource, config: TrainingConfig, num_val
             compile_, per_step = choose_compile(model, batches, config, per_step, TRAINING_SHARE * seconds, tell)
     fitting = max(10, int(TRAINING_SHARE * seconds / per_step))
     steps = min(fitting, max(LEAST_STEPS, MOST_PASSES * batches.steps_per_epoch))
-    per_batch = sum(batches.batch(0).counts().values())
+    per_batch = batches.batch(0).num_steps
     # scoring costs about a third of training on as many tokens
     affordable = int(VALIDATION_SHARE * seconds * 3 * per_batch / per_step)
     changes: dict[str, Any] = {"steps": steps, "compile": compile_}

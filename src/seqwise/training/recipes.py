@@ -8,8 +8,8 @@ file.recipe.reached(value)                       # True or False
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
@@ -90,8 +90,8 @@ class RecipeFile:
 
 
 def recipe_folders() -> list[Path]:
-    """Beside where one stands, then beside the source of seqwise."""
-    return [Path("recipes"), Path(__file__).parents[3] / "recipes"]
+    """A folder "recipes" in the working directory, then the recipes that are installed with seqwise."""
+    return [Path("recipes"), Path(str(files("seqwise") / "recipes"))]
 
 
 def all_recipes() -> dict[str, Path]:
@@ -107,14 +107,10 @@ def find_recipe(name: str) -> Path:
         if not Path(name).exists():
             raise ConfigError(f"{name}: no such recipe.")
         return Path(name)
-    known: dict[str, Path] = all_recipes()
+    known = all_recipes()
     if name not in known:
-        raise ConfigError(f'unknown recipe "{name}". {did_you_mean(name, _names(known))}')
+        raise ConfigError(f'unknown recipe "{name}". {did_you_mean(name, list(known))}')
     return known[name]
-
-
-def _names(known: dict[str, Path]) -> Sequence[str]:
-    return list(known) or ["none found: run from the folder of seqwise, or name a file"]
 
 
 def read_recipe(path: Path) -> RecipeFile:

@@ -15,9 +15,9 @@ class Report:
     steps: int
     """Steps in all."""
     tokens: int
-    """Training tokens read so far."""
+    """Read so far in training: tokens of all inputs, or rows of numbers."""
     loss: float
-    """Nats per token over the steps since the last report."""
+    """Of the objective, over the steps since the last report: nats per target, mean over what was read."""
     learning_rate: float
     gradient_norm: float
     """The largest since the last report, before clipping."""
@@ -26,6 +26,8 @@ class Report:
     seconds: float
     """Spent in training steps so far; validation, samples and checkpoints not counted."""
     tokens_per_second: float
+    terms: dict[str, float] | None = None
+    """Where the objective has several terms: each by its name, nats per target."""
     valid: float | None = None
     """Validation loss, nats per token, where it was measured at this step."""
     is_best: bool = False
