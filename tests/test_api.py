@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from runs_by_hand import prepare
 
 import seqwise
 from seqwise.comparison.compare import choose_settings
 from seqwise.decoding import DecodingConfig
-from seqwise.inspection.inspect import InspectOptions
+from seqwise.inspection.options import InspectOptions
+from seqwise.training.preparing import prepare
+from seqwise.training.request import Request
 
 TEXT = "the cat sat on the mat and the rat sat on the cat\n" * 40
 PUBLIC = [seqwise.train, seqwise.compare, seqwise.load, seqwise.continue_training, seqwise.continue_comparison]
@@ -72,7 +73,9 @@ def test_continuing_is_told_what_search_is_told(name: str) -> None:
 
 
 def test_functions_pass_on_all_that_the_library_can_be_told() -> None:
-    assert set(defaults(prepare)) - set(defaults(seqwise.train)) == {"source", "vocab"}  # the first is called data
+    told = defaults(seqwise.train)
+    assert {field.name for field in fields(Request)} - set(told) == {"source"}  # called data
+    assert set(defaults(prepare)) - set(told) == {"request", "schema"}
     assert set(defaults(choose_settings)) - set(defaults(seqwise.compare)) == {"source"}
     inspected = defaults(seqwise.TrainedRun.inspect)
     assert {field.name: inspected[field.name] for field in fields(InspectOptions)} == {

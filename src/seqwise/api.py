@@ -139,7 +139,7 @@ class TrainedRun:
         """
         options = {name: value for name, value in options.items() if value is not None}
         for name in set(options) - set(self.goal.score_options):
-            known = ", ".join(self.goal.score_options) or "there are none"
+            known = ", ".join(self.goal.score_options) or "none"
             raise ConfigError(f"{name} does not apply to {self.task.name}; options are: {known}.")
         opened, part = self._open(data, split, is_scored=True, tell=tell)
         store = self.task.store(opened, part, self.run.schema)

@@ -1,4 +1,4 @@
-"""What sides of pairs are made of, how they are searched, and what is kept of them."""
+"""What sides of pairs are made of, and what is kept of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import pytest
 from seqwise.data.pairs import PairData
 from seqwise.data.schema import SEQUENCE, Schema, pair_tokenizers
 from seqwise.errors import ConfigError
-from seqwise.goals.sequence import SequenceGoal, search_settings
 from seqwise.settings import TokenizerConfig
 from seqwise.tasks.pairs import PairsTask
 
@@ -83,23 +82,3 @@ def test_a_vocabulary_is_loaded_as_it_was_saved(tmp_path: Path, joint: bool) -> 
     assert (again.inputs, again.targets) == (schema.inputs, schema.targets)
     for before, now in zip(pair_tokenizers(schema), pair_tokenizers(again), strict=True):
         assert now.encode("äbc").tolist() == before.encode("äbc").tolist()
-
-
-def test_a_beam_is_five_wide_where_the_vocabulary_is_and_nothing_else_is_asked() -> None:
-    schema = learn([("ab", "ba")], kind="char")
-    search = search_settings(schema)
-    assert (search.method, search.beam_width, search.length_form, search.length_penalty) == ("beam", 5, "gnmt", 1.0)
-    assert search.stop == pair_tokenizers(schema)[1].boundary
-    assert search_settings(schema, beam_width=3, length_penalty=None).beam_width == 3
-    assert search_settings(schema, num_results=8).beam_width == 8
-    words = learn([("a", "b"), ("b", "a")], kind="word", joint=True)
-    assert search_settings(words).beam_width == pair_tokenizers(words)[1].vocab_size == 4
-
-
-def test_how_long_a_target_may_be_is_found_in_the_training_part() -> None:
-    pairs = [("ab", "abab")] * 10 + [("abc", "ab")] * 10
-    schema = learn(pairs, kind="char")
-    store = TASK.store(data_of(pairs), "train", schema)
-    facts = SequenceGoal().facts(data_of(pairs), store, schema, None)
-    assert facts.data["length_ratio"] == pytest.approx(5 / 3, abs=0.01)  # four letters and the end, of two and the end
-    assert (facts.train_tokens, facts.length) == (10 * 5 + 10 * 3, 6)

@@ -15,14 +15,17 @@ import pytest
 import schemas
 import torch
 from runs_by_hand import log_without_clock, prepare, stop_after
+from safetensors.torch import load_file
 
 import seqwise
 from seqwise.api import TrainedRun
 from seqwise.data import toys
+from seqwise.data.schema import LABEL, NUMBER, ValueSpec
 from seqwise.errors import CheckpointError, ConfigError, DataError
 from seqwise.run import Run
 from seqwise.tasks import TASKS, task_named, task_of
 from seqwise.training.preparing import resume
+from seqwise.training.report import Report
 from seqwise.training.session import Session
 
 SIZES = {"train": 200, "valid": 30, "test": 40}
@@ -66,12 +69,12 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         table, text = write_csv(folder / "x.csv"), folder / "cats.txt"
         text.write_text(TEXT)
         for name in NUMBER_RUNS:
-            list(prepare_tiny(table, name, folder / f"numbers-{name}").reports())
+            prepare_tiny(table, name, folder / f"numbers-{name}").train()
         for name in LABEL_RUNS:
-            list(prepare_tiny("parity:8", name, folder / f"label-{name}").reports())
-        list(prepare_tiny("adding:6", "rnn", folder / "adding-rnn").reports())
+            prepare_tiny("parity:8", name, folder / f"label-{name}").train()
+        prepare_tiny("adding:6", "rnn", folder / "adding-rnn").train()
         for name in ("lstm", "hmm"):
-            list(prepare_tiny(text, name, folder / f"text-{name}", "training.sample_tokens=5").reports())
+            prepare_tiny(text, name, folder / f"text-{name}", "training.sample_tokens=5").train()
         yield folder
 
 
@@ -188,8 +191,8 @@ def test_what_does_not_suit_the_task_is_told_and_nothing_is_written(
 @each_number_run
 def test_a_run_on_numbers_holds_what_it_needs(world: Path, name: str) -> None:
     out = world / f"numbers-{name}"
-    assert [path.name for path in (out / "vocab").iterdir()] == ["scaling.json"]
-    saved = json.loads((out / "vocab" / "scaling.json").read_text())
+    assert sorted(path.name for path in (out / "vocab").iterdir()) == ["schema.json", "values.json"]
+    saved = json.loads((out / "vocab" / "values.json").read_text())
     assert saved["columns"] == ["level", "season"]
     config = Run.open(out).config
     assert (config.task, config.model_name) == ("numbers", name)
@@ -299,12 +302,33 @@ def test_a_few_rows_are_enough_to_forecast_from(world: Path, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("data", ["parity:8", "cats.txt"])
 @pytest.mark.usefixtures("few")
-def test_a_run_cannot_start_from_one_of_another_task(
+def test_a_run_that_starts_from_one_of_another_task_keeps_its_body_and_says_what_it_starts_anew(
     world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: str
 ) -> None:
     monkeypatch.chdir(world)
-    with pytest.raises(ConfigError, match="numbers"):
-        prepare(data, model="gru", out=tmp_path / "run", steps=2, start_from=world / "numbers-gru")
+    told: list[str] = []
+    base, target = world / "numbers-gru", "label" if data == "parity:8" else "tokens"
+    session = prepare(data, model="gru", out=tmp_path / "run", steps=2, start_from=base, tell=told.append)
+    assert told[-3].startswith("kept: body.stack")
+    assert told[-2] == f"started anew: body.embedding, head.{target}{' (2 tensors)' if target == 'label' else ''}"
+    assert told[-1] == "left out: body.embedding (2 tensors), head.values (2 tensors)"
+    before, after = load_file(base / "model.safetensors"), load_file(tmp_path / "run" / "initial.safetensors")
+    kept = [name for name in after if name.startswith("body.stack.")]
+    assert kept
+    assert all(torch.equal(after[name], before[name]) for name in kept)
+    assert session.run.config.model == Run.open(base).config.model
+    assert session.train() is not None
+    assert set(load_file(tmp_path / "run" / "model.safetensors")) == set(session.run.build_model().state_dict())
+
+
+@pytest.mark.parametrize(("base", "data"), [("numbers-hmm", "cats.txt"), ("text-hmm", "x.csv")])
+def test_tables_of_another_task_are_refused_before_anything_is_written(
+    world: Path, tmp_path: Path, base: str, data: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        prepare(world / data, model="hmm", out=tmp_path / "run", steps=2, start_from=world / base)
+    assert str(caught.value) == f"{world / base} has other tables than this data asks for; train without --from."
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_part_that_is_not_there_is_told(tmp_path: Path, table: Path) -> None:
@@ -373,9 +397,11 @@ def test_a_run_that_is_stopped_and_resumed_ends_as_the_one_never_stopped(
 @pytest.mark.usefixtures("few")
 def test_a_run_on_labels_is_scored_and_answers(world: Path, name: str) -> None:
     run = TrainedRun(world / f"label-{name}")
-    saved = json.loads((run.path / "vocab" / "labels.json").read_text())
-    assert saved == {"labels": ["even", "odd"], "input_size": 2, "inputs_are_tokens": True}
-    assert [path.name for path in (run.path / "vocab").iterdir()] == ["labels.json"]
+    files = {path.name: json.loads(path.read_text()) for path in (run.path / "vocab").iterdir()}
+    assert sorted(files) == ["label.json", "schema.json", "tokens.json"]
+    assert files["label.json"] == {"names": ["even", "odd"]}
+    assert files["tokens.json"]["vocab_size"] == 2
+    assert files["schema.json"]["targets"] == {"label": {"spec": "label", "head": LABEL, "weight": 1.0}}
     answers = list(run.predict())
     assert len(answers) == SIZES["test"]
     assert set(answers) <= {"even", "odd"}
@@ -395,8 +421,10 @@ def test_a_run_on_labels_is_scored_and_answers(world: Path, name: str) -> None:
 @pytest.mark.usefixtures("few")
 def test_a_run_whose_answers_are_numbers_is_scored_and_answers(world: Path) -> None:
     run = TrainedRun(world / "adding-rnn")
-    saved = json.loads((run.path / "vocab" / "labels.json").read_text())
-    assert saved == {"labels": [], "input_size": 2, "inputs_are_tokens": False}
+    files = {path.name: json.loads(path.read_text()) for path in (run.path / "vocab").iterdir()}
+    assert sorted(files) == ["number.json", "schema.json", "values.json"]
+    assert len(files["values.json"]["columns"]) == 2
+    assert files["schema.json"]["targets"] == {"number": {"spec": "number", "head": NUMBER, "weight": 1.0}}
     answers = np.array([float(line) for line in run.predict()])
     truth = toys.open_examples("adding:6").parts["test"].answers
     assert len(answers) == len(truth)
@@ -438,15 +466,16 @@ DAMAGED = {
     "not JSON": "\x00\x01",
     "a list": "[1, 2]",
     "nothing": "null",
-    "a word": '"labels"',
+    "a word": '"names"',
     "no keys": "{}",
-    "wrong kinds": '{"columns": 3, "mean": 1, "scale": {}, "labels": 5, "input_size": "x", "inputs_are_tokens": 1}',
-    "lengths differ": '{"columns": ["level"], "mean": [0.0, 1.0], "scale": [1.0], "labels": null, "input_size": 2}',
+    "wrong kinds": '{"columns": 3, "mean": 1, "scale": {}, "names": 5, "specs": 3, "inputs": "x", "targets": 1}',
+    "lengths differ": '{"columns": ["level"], "mean": [0.0, 1.0], "scale": [1.0], "names": null, "specs": {}}',
 }
+VOCABULARIES = [("numbers-kalman", "values.json"), ("label-rnn", "label.json"), ("label-rnn", "schema.json")]
 
 
 @pytest.mark.parametrize("content", list(DAMAGED.values()), ids=list(DAMAGED))
-@pytest.mark.parametrize(("run", "file"), [("numbers-kalman", "scaling.json"), ("label-rnn", "labels.json")])
+@pytest.mark.parametrize(("run", "file"), VOCABULARIES)
 def test_a_damaged_vocabulary_is_named(world: Path, tmp_path: Path, run: str, file: str, content: str) -> None:
     shutil.copytree(world / run, tmp_path / "run")
     path = tmp_path / "run" / "vocab" / file
@@ -456,7 +485,7 @@ def test_a_damaged_vocabulary_is_named(world: Path, tmp_path: Path, run: str, fi
     assert str(caught.value) == f"{path}: damaged: not what seqwise wrote. Restore it or train again."
 
 
-@pytest.mark.parametrize(("run", "file"), [("numbers-kalman", "scaling.json"), ("label-rnn", "labels.json")])
+@pytest.mark.parametrize(("run", "file"), VOCABULARIES)
 def test_a_missing_vocabulary_is_named(world: Path, tmp_path: Path, run: str, file: str) -> None:
     shutil.copytree(world / run, tmp_path / "run")
     (tmp_path / "run" / "vocab" / file).unlink()
@@ -467,7 +496,7 @@ def test_a_missing_vocabulary_is_named(world: Path, tmp_path: Path, run: str, fi
 @pytest.mark.parametrize("name", NUMBER_RUNS)
 def test_a_scaling_of_fewer_columns_does_not_fit_the_weights(world: Path, tmp_path: Path, name: str) -> None:
     shutil.copytree(world / f"numbers-{name}", tmp_path / "run")
-    path = tmp_path / "run" / "vocab" / "scaling.json"
+    path = tmp_path / "run" / "vocab" / "values.json"
     path.write_text('{"columns": ["level"], "mean": [0.0], "scale": [1.0]}')
     with pytest.raises(CheckpointError):
         _ = TrainedRun(tmp_path / "run").model
@@ -476,9 +505,9 @@ def test_a_scaling_of_fewer_columns_does_not_fit_the_weights(world: Path, tmp_pa
 @pytest.mark.parametrize("scale", ["[NaN, 1.0]", "[0.0, 1.0]", "[-1.0, 1.0]", "[[1.0], [1.0]]"])
 def test_a_scaling_that_cannot_be_is_named(world: Path, tmp_path: Path, scale: str) -> None:
     shutil.copytree(world / "numbers-kalman", tmp_path / "run")
-    path = tmp_path / "run" / "vocab" / "scaling.json"
+    path = tmp_path / "run" / "vocab" / "values.json"
     path.write_text('{"columns": ["level", "season"], "mean": [0.0, 0.0], "scale": ' + scale + "}")
-    with pytest.raises(CheckpointError, match=r"scaling\.json"):
+    with pytest.raises(CheckpointError, match=r"values\.json"):
         TrainedRun(tmp_path / "run")
 
 
@@ -491,16 +520,16 @@ def test_a_scaling_that_cannot_be_is_named(world: Path, tmp_path: Path, scale: s
         (
             "numbers-gru",
             {"view": "sliding"},
-            "view says nothing where numbers is scored; what can be told: horizon, season.",
+            "view does not apply to numbers; options are: horizon, season.",
         ),
         (
             "numbers-gru",
             {"context": 5},
-            "context says nothing where numbers is scored; what can be told: horizon, season.",
+            "context does not apply to numbers; options are: horizon, season.",
         ),
-        ("label-rnn", {"horizon": 3}, "horizon says nothing where label is scored; what can be told: none."),
-        ("label-rnn", {"stride": 3}, "stride says nothing where label is scored; what can be told: none."),
-        ("text-lstm", {"horizon": 3}, "horizon says nothing where text is scored; what can be told: view, context, "),
+        ("label-rnn", {"horizon": 3}, "horizon does not apply to label; options are: none."),
+        ("label-rnn", {"stride": 3}, "stride does not apply to label; options are: none."),
+        ("text-lstm", {"horizon": 3}, "horizon does not apply to text; options are: view, context, "),
     ],
 )
 def test_an_option_that_says_nothing_for_the_task_is_refused(
@@ -561,9 +590,9 @@ def test_nothing_is_dropped_while_validating(tmp_path: Path, table: Path, task: 
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.5)
     model.eval()
-    expected = session.task.validate(model, valid, None)
+    expected = session.goal.validate(model, valid, None)
     model.train()
-    assert session.task.validate(model, valid, None) == pytest.approx(expected, abs=1e-6)
+    assert session.goal.validate(model, valid, None) == pytest.approx(expected, abs=1e-6)
     assert model.training
 
 
@@ -573,13 +602,14 @@ def test_the_last_validation_is_the_score_of_the_kept_model_in_scaled_units(
 ) -> None:
     settings = [] if name in ("hmm", "kalman") else ["model.dropout=0"]
     session = prepare_tiny(table, name, tmp_path / "run", *settings)
-    best = [report.valid for report in session.reports() if report.is_best][-1]
-    scaling, store = session.run.schema.specs["values"], session.stores["valid"]
-    assert scaling is not None
-    assert session.score is not None
+    reports: list[Report] = []
+    score = session.train(reports.append)
+    assert score is not None
+    best = [report.valid for report in reports if report.is_best][-1]
+    scaling, store = session.run.schema.input("values", ValueSpec), session.stores["valid"]
     shift = (store.is_observed[store.first :] * np.log(scaling.scale)).sum(axis=1)
     is_there = store.is_observed[store.first :].any(axis=1)
-    own = session.score.to_dict()["log_likelihood_per_step"]
+    own = score.to_dict()["log_likelihood_per_step"]
     assert best == pytest.approx(-own - shift[is_there].mean(), abs=1e-4)
 
 
@@ -588,9 +618,16 @@ def test_the_last_validation_is_the_score_of_the_kept_model_in_scaled_units(
 
 def test_a_model_that_continues_text_has_no_answers(world: Path) -> None:
     with pytest.raises(
-        ConfigError, match=r"continues text and has no answers to give; use: seqwise\.load\(\.\.\.\)\.generate"
+        ConfigError, match=r"says what comes next and has no answers to give; use: seqwise\.load\(\.\.\.\)\.generate"
     ):
         list(TrainedRun(world / "text-lstm").predict())
+
+
+def test_nor_has_one_that_counts(text_run: Path) -> None:
+    with pytest.raises(
+        ConfigError, match=r"continues text and has no answers to give; use: seqwise\.load\(\.\.\.\)\.generate"
+    ):
+        list(TrainedRun(text_run / "run").predict())
 
 
 def test_an_hmm_tags_each_token_with_a_hidden_state(world: Path, tmp_path: Path) -> None:

@@ -160,10 +160,11 @@ def test_a_kalman_filter_of_several_columns_uses_its_time(tmp_path: Path) -> Non
     scores, made = {}, {}
     for name, budget in {"few": {"steps": 10}, "timed": {"minutes": 0.3}}.items():
         overrides = ["training.threads=1", "model.state_dim=6"]
-        session = prepare(tmp_path / "x.csv", model="kalman", out=tmp_path / name, overrides=overrides, **budget)  # type: ignore[arg-type]
-        made[name] = len(list(session.reports()))
-        assert session.score is not None
-        scores[name] = session.score.to_dict()["log_likelihood_per_step"]
+        session = prepare(tmp_path / "x.csv", model="kalman", out=tmp_path / name, overrides=overrides, **budget)
+        reports: list[Report] = []
+        score = session.train(reports.append)
+        assert score is not None
+        made[name], scores[name] = len(reports), score.to_dict()["log_likelihood_per_step"]
     assert made["few"] == 10
     assert made["timed"] > 30
     assert scores["timed"] > scores["few"] + 0.01

@@ -428,7 +428,7 @@ def test_a_gradient_that_is_no_number_stops_training_too() -> None:
 
     def objective(batch: Batch, state: State | None) -> Loss:
         loss = model.loss(batch, state)
-        bad = (model.head.output.weight.sum() * 0).sqrt()  # zero, and its slope there is not a number
+        bad = (model.head.tokens.output.weight.sum() * 0).sqrt()  # zero, and its slope there is not a number
         return Loss({"tokens": Term(loss.terms["tokens"].total + bad, batch.counts()["tokens"])})
 
     with pytest.raises(TrainingError, match="the gradient's length became nan at step 1"):

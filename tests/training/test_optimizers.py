@@ -106,7 +106,7 @@ def test_muon_takes_the_hidden_matrices_and_adamw_the_rest() -> None:
     assert turned | others == set(names.values())
     assert not turned & others
     assert all(name.startswith("body.blocks.") and name.endswith("weight") for name in turned)
-    assert {"body.embedding.weight", "body.position_table", "head.output.weight"} <= others
+    assert {"body.embedding.weight", "body.position_table", "head.tokens.output.weight"} <= others
 
 
 def test_muon_turns_queries_keys_and_values_each_by_itself() -> None:

@@ -141,7 +141,7 @@ def test_what_was_planned_anew_is_a_setting_of_the_run(
         calls.append(step)
         return step + 7 if len(calls) == 1 else None
 
-    monkeypatch.setattr("seqwise.training.session.planned_anew", anew)
+    monkeypatch.setattr("seqwise.training.learners.planned_anew", anew)
     told: list[str] = []
     overrides = [*SMALL, "model.model_dim=8"]
     session = prepare(text, model="rnn", out=tmp_path / "run", minutes=0.05, overrides=overrides)
@@ -344,9 +344,9 @@ def order_for(
         tried.append(model.config.order)
         return losses[model.config.order - 1]
 
-    interface, said = schemas.of_text(3), list[str]()
+    schema, said = schemas.of_text(3), list[str]()
     order = choose_order(
-        NgramConfig(order=0), interface, IDS, validate,
+        NgramConfig(order=0), schema, IDS, validate,
         first=first, most_parameters=most_parameters, seconds=seconds, tell=said.append,
     )  # fmt: skip
     assert said == [s for s in said if s.startswith(f"order {order} validates best")]
@@ -412,7 +412,7 @@ def test_training_with_order_0_saves_the_order_that_no_neighbour_beats(tmp_path:
     def loss_of(order: int) -> float:
         model = Ngram(replace(run.config.model, order=order), schemas.of_text(run.tokenizer.vocab_size))
         model.fit(session.stores["train"].ids)
-        return session.task.validate(model, session.stores["valid"], None)
+        return session.goal.validate(model, session.stores["valid"], None)
 
     assert loss_of(order) == pytest.approx(report.valid)
     assert all(loss_of(order) <= loss_of(other) for other in (order - 1, order + 1))
@@ -439,7 +439,7 @@ def test_counting_from_the_first_tokens_only_is_counting_a_shorter_text(text: Pa
     expected.fit(session.stores["train"].ids[:201])
     assert found.num_parameters == expected.num_parameters
     valid = session.stores["valid"]
-    assert session.task.validate(found, valid, None) == pytest.approx(session.task.validate(expected, valid, None))
+    assert session.goal.validate(found, valid, None) == pytest.approx(session.goal.validate(expected, valid, None))
 
 
 def test_em_learns_from_the_first_tokens_only(text: Path, tmp_path: Path) -> None:
@@ -457,7 +457,7 @@ def test_em_learns_from_the_first_rows_only(tmp_path: Path, model: str) -> None:
     session = prepare(path, model=model, out=tmp_path / "run", steps=2, overrides=[*overrides, sizes[model]])
     start = 1 if model == "hmm" else 0  # an HMM reads the empty row before the first too
     assert [report.tokens for report in session.reports()] == [200 + start, 2 * (200 + start)]
-    assert [len(session._sequences(session.run.build_model(), most)[0][0]) - start for most in (50, 100)] == [50, 100]
+    assert [len(session.sequences(session.run.build_model(), most)[0][0]) - start for most in (50, 100)] == [50, 100]
 
 
 def test_fewer_tokens_than_none_are_refused() -> None:

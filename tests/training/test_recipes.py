@@ -15,11 +15,13 @@ from seqwise.config import read_toml
 from seqwise.data import toys
 from seqwise.data.builtin import BUILTIN, PAIR_TOYS, is_example_set
 from seqwise.data.public import PUBLIC
+from seqwise.data.schema import LABEL, NEXT_TOKEN, NEXT_VALUES, NUMBER, SEQUENCE
 from seqwise.errors import ConfigError
 from seqwise.evaluation.answers import AnswerScore
 from seqwise.evaluation.forecasts import ForecastScore
 from seqwise.evaluation.likelihood import Score
 from seqwise.evaluation.translations import Likelihood, TranslationScore
+from seqwise.goals import GOALS
 from seqwise.tasks import task_named, task_of
 from seqwise.training.recipes import Recipe, RecipeFile, all_recipes, find_recipe, read_recipe
 
@@ -88,26 +90,32 @@ def test_a_recipe_can_be_read(path: Path) -> None:
     assert recipe.data.partition(":")[0] in {*BUILTIN, *PUBLIC, *PAIR_TOYS} or is_example_set(recipe.data)
 
 
-def names_of_score(task: str) -> set[str]:
+def names_of_score(kind: str) -> set[str]:
     one = np.ones((1, 1, 1))
     scores: dict[str, Any] = {
-        "text": Score(np.ones(4), np.ones(4, dtype=np.int64), 4, ""),
-        "numbers": ForecastScore(
+        NEXT_TOKEN: Score(np.ones(4), np.ones(4, dtype=np.int64), 4, ""),
+        NEXT_VALUES: ForecastScore(
             np.zeros(4), np.ones(4, bool), {"model": one, "naive": one, "seasonal": one}, one, ["a"], [1], ""
         ),
-        "label": AnswerScore(np.ones(4), np.ones(4, bool), None, ""),
-        "pairs": TranslationScore(["a"], ["b"], ["b"], Likelihood(1.0, 1, 1), ""),
+        LABEL: AnswerScore(np.ones(4), np.ones(4, bool), None, ""),
+        NUMBER: AnswerScore(np.ones(4), None, np.ones(4), ""),
+        SEQUENCE: TranslationScore(["a"], ["b"], ["b"], Likelihood(1.0, 1, 1), ""),
     }
-    number = AnswerScore(np.ones(4), None, np.ones(4), "")
-    return {*scores[task].to_dict(), *(number.to_dict() if task == "label" else ())}
+    return set(scores[kind].to_dict())
 
 
 @each_shipped
 def test_what_a_recipe_compares_is_a_number_of_the_score(path: Path) -> None:
     file = read_recipe(path)
-    task = task_of([file.recipe.data])
-    assert file.recipe.metric in names_of_score(task)
-    assert set(file.evaluate_options()) <= set(task_named(task).score_options)
+    kinds = task_named(task_of([file.recipe.data])).kinds
+    assert any(file.recipe.metric in names_of_score(kind) for kind in kinds)
+    assert all(set(file.evaluate_options()) <= set(GOALS[kind].score_options) for kind in kinds)
+
+
+def test_what_a_goal_calls_its_metrics_are_numbers_of_its_score() -> None:
+    for kind, goal in GOALS.items():
+        others = names_of_score(NUMBER if kind == LABEL else LABEL if kind == NUMBER else kind)
+        assert set(goal.metrics) <= names_of_score(kind) | others
 
 
 @each_shipped

@@ -14,6 +14,7 @@ from runs_by_hand import log_without_clock, prepare
 from safetensors.torch import load_file
 
 from seqwise.data.batches import Streams, Windows
+from seqwise.data.schema import NEXT_TOKEN
 from seqwise.errors import CheckpointError, ConfigError, DataError, SeqwiseError
 from seqwise.goals.goal import Facts
 from seqwise.models import MODELS
@@ -34,7 +35,7 @@ TINY: dict[str, list[str]] = {
 }
 SMALL = ["training.sample_tokens=5", "training.threads=1"]
 each_family = pytest.mark.parametrize("name", list(TINY))
-each_text_family = pytest.mark.parametrize("name", [name for name, row in MODELS.items() if "next_token" in row.learns])
+each_text_family = pytest.mark.parametrize("name", [name for name, row in MODELS.items() if NEXT_TOKEN in row.learns])
 
 
 @pytest.fixture
@@ -50,8 +51,9 @@ def prepare_tiny(text: Path, name: str, out: Path, *overrides: str, **options: A
 
 
 def train_tiny(text: Path, name: str, out: Path, *overrides: str, **options: Any) -> tuple[Session, list[Report]]:
-    session = prepare_tiny(text, name, out, *overrides, **options)
-    return session, list(session.reports())
+    session, reports = prepare_tiny(text, name, out, *overrides, **options), list[Report]()
+    session.train(reports.append)
+    return session, reports
 
 
 def content_of(folder: Path) -> dict[str, bytes]:
@@ -63,7 +65,7 @@ def test_a_run_folder_holds_all_that_is_needed(text: Path, tmp_path: Path, name:
     out = tmp_path / "runs" / "cats"
     session, reports = train_tiny(text, name, out, "training.checkpoint_seconds=0", "training.report_every=1")
     assert {p.name for p in out.iterdir()} >= {"config.toml", "vocab", "model.safetensors", "log.jsonl", "card.md"}
-    assert [p.name for p in (out / "vocab").iterdir()] == ["tokenizer.json"]
+    assert sorted(p.name for p in (out / "vocab").iterdir()) == ["schema.json", "tokens.json"]
     assert not [p for p in out.rglob(".*")]  # nothing unfinished
     assert RunConfig.read(out / "config.toml") == session.run.config
     assert Run.open(out).tokenizer.to_dict() == session.run.tokenizer.to_dict()
@@ -119,7 +121,7 @@ def test_a_validation_of_fewer_tokens_than_the_score_at_the_end_is_told(text: Pa
     told: dict[str, list[str]] = {"some": [], "all": []}
     for out, overrides in (("some", ["training.valid_tokens=20"]), ("all", [])):
         session = prepare_tiny(text, name, tmp_path / out, *overrides)
-        list(session.reports(tell=told[out].append))
+        session.train(tell=told[out].append)
     whole = session.stores["valid"].num_tokens
     assert told["some"][-1] == (
         f"validation while training read the first 20 tokens of valid, the score at the end reads all {whole:,}: "
@@ -308,13 +310,13 @@ def test_a_session_that_is_stopped_and_resumed_ends_as_the_one_never_stopped(
     session = prepare_tiny(text, name, tmp_path / "stopped", *settings)
     for number in (2, 3):
         wants_stop, see = stop_after(number)
-        for report in session.reports(wants_stop=wants_stop):
-            see(report)
+        assert session.train(see, wants_stop=wants_stop) is None
         assert session.is_interrupted
         assert session.score is None
+        assert not (tmp_path / "stopped" / "card.md").exists()
         torch.manual_seed(123)
         session = resume(tmp_path / "stopped")
-    list(session.reports())
+    session.train()
     assert not session.is_interrupted
     whole, stopped = tmp_path / "whole", tmp_path / "stopped"
     assert log_without_clock(stopped) == log_without_clock(whole)
@@ -331,7 +333,7 @@ def test_resuming_a_finished_run_changes_nothing_but_its_card(text: Path, tmp_pa
     train_tiny(text, name, tmp_path / "run")
     before = content_of(tmp_path / "run")
     again = resume(tmp_path / "run")
-    list(again.reports())
+    again.train()
     after = content_of(tmp_path / "run")
     assert again.score is not None
     if name == "ngram":  # counted anew, to the same numbers
@@ -495,13 +497,19 @@ def test_a_run_that_starts_from_another_stands_alone_and_resumes_from_the_same_w
 
 
 @pytest.mark.parametrize(
-    ("name", "overrides", "sentence"),
-    [("gpt", [], "is a lstm model; --model gpt cannot start from it"), ("lstm", ["model.num_layers=3"], "num_layers")],
+    ("base", "name", "overrides", "sentence"),
+    [
+        ("lstm", "gpt", [], "is a lstm model; --model gpt cannot start from it"),
+        ("lstm", "lstm", ["model.num_layers=3"], "has other weights than model.num_layers = 3 asks for; drop that"),
+        ("lstm", "lstm", ["model.model_dim=12"], "has weights of other shapes than model.model_dim = 12: "),
+        ("hmm", "hmm", ["model.num_states=5"], "has other tables than model.num_states = 5 asks for; drop that"),
+        ("ngram", "ngram", ["model.order=2"], "has other tables than model.order = 2 asks for; drop that setting."),
+    ],
 )
 def test_starting_from_a_run_that_does_not_fit_is_told_before_anything_is_written(
-    text: Path, tmp_path: Path, name: str, overrides: list[str], sentence: str
+    text: Path, tmp_path: Path, base: str, name: str, overrides: list[str], sentence: str
 ) -> None:
-    train_tiny(text, "lstm", tmp_path / "base", steps=1)
+    train_tiny(text, base, tmp_path / "base", steps=1)
     with pytest.raises(SeqwiseError) as caught:
         list(
             prepare(
@@ -521,17 +529,17 @@ def test_suggested_sizes_are_valid_for_any_text_and_budget(name: str, minutes: f
     for train_tokens in (10, 100, 1000, 10**5, 10**7, 10**9):
         for kind, vocab_size in (("char", 17), ("char", 200), ("word", 10_000), ("bpe", 4096)):
             facts = Facts(train_tokens, vocab_size, kind, minutes)
-            model, training = suggest(name, facts)
+            model, training = suggest(name, NEXT_TOKEN, facts)
             MODELS[name].config(**model)
             config = TrainingConfig(**training)
             assert config.context <= model.get("context", config.context)
-            if MODELS[name].learns_by == "gradients":
+            if MODELS[name].learns[NEXT_TOKEN] == "gradients":
                 assert config.batch_size * config.context <= max(config.context, train_tokens)
 
 
 def test_more_time_suggests_a_model_that_is_no_smaller() -> None:
     for name in ("lstm", "gpt"):
-        models = [suggest(name, Facts(10**6, 80, "char", minutes))[0] for minutes in (0.1, 2, 10, 60)]
+        models = [suggest(name, NEXT_TOKEN, Facts(10**6, 80, "char", minutes))[0] for minutes in (0.1, 2, 10, 60)]
         sizes = [model["model_dim"] * model["num_layers"] for model in models]
         assert sizes == sorted(sizes)
         assert sizes[0] < sizes[-1]
@@ -571,7 +579,7 @@ def test_the_mean_of_the_weights_is_kept_only_where_it_validates_better(
         seen.append({name: tensor.clone() for name, tensor in model.state_dict().items()})
         return next(results)
 
-    monkeypatch.setattr(Session, "_validate", validate)
+    monkeypatch.setattr(Session, "validate", validate)
     _, reports = train_tiny(text, "lstm", tmp_path / "run", "training.average_over=3", "training.evaluate_every=4")
     assert [report.valid for report in reports if report.valid is not None] == [9.0, min(own, mean)]
     *_, of_own, of_mean = seen

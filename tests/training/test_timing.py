@@ -16,8 +16,7 @@ from seqwise.data.store import TokenStore
 from seqwise.models import MODELS
 from seqwise.run import Run
 from seqwise.settings import TrainingConfig
-from seqwise.training import planning, timing
-from seqwise.training import session as session_module
+from seqwise.training import learners, planning, timing
 from seqwise.training.loop import train
 from seqwise.training.timing import StepTime, can_compile, choose_compile, seconds_per_step
 
@@ -111,7 +110,7 @@ def test_what_was_chosen_is_a_setting_of_the_run_and_decides_what_is_trained(
 
     monkeypatch.setattr(planning, "LONG_ENOUGH_TO_COMPILE", 0)
     monkeypatch.setattr(planning, "choose_compile", lambda *_: (chosen, 0.02))
-    monkeypatch.setattr(session_module, "compiled_loss", note_compiling)
+    monkeypatch.setattr(learners, "compiled_loss", note_compiling)
     session = prepare(path, model="gpt", out=tmp_path / "run", minutes=0.01, overrides=TINY)
     list(session.reports())
     assert Run.open(tmp_path / "run").config.training.compile == chosen

@@ -20,7 +20,7 @@ from ..goals.goal import Advance, Tell
 from ..machine import check_memory
 from ..models import MODELS, Family, family, num_parameters
 from ..models.build import sees_all
-from ..run import Run, RunConfig, check_free
+from ..run import Run, RunConfig, check_free, load_weights
 from ..settings import DataConfig, TokenizerConfig, TrainingConfig
 from ..tasks import Task, goal_of, task_for, task_named
 from ..wording import counted
@@ -191,9 +191,14 @@ def transferred(base: Run, config: RunConfig, schema: Schema, asked: dict[str, A
     torch.manual_seed(config.training.seed)
     model = family(config.model_name).build(config.model, schema)
     weights = dict(base.load_model().state_dict())
+    changed = ", ".join(f"model.{name} = {value}" for name, value in asked.items())
     if isinstance(model, torch.nn.Module):
-        changed = ", ".join(f"model.{name} = {value}" for name, value in asked.items())
         return transfer(weights, base.schema, model, schema, where=str(base.path), changed=changed)
+    try:
+        load_weights(model, weights, base.path)
+    except CheckpointError:  # tables are taken over whole
+        other, advice = (changed, "drop that setting") if changed else ("this data", "train without --from")
+        raise ConfigError(f"{base.path} has other tables than {other} asks for; {advice}.") from None
     return Transfer(weights, list(weights), [], [], [])
 
 

@@ -62,7 +62,16 @@ def transfer(
                 f"{_shape(before)} there and {_shape(start)} here; drop that setting."
             )
     used = {*kept, *grown}
-    return Transfer(found, kept, grown, started, [name for name in weights if name not in used])
+    left = [name for name in weights if name not in used]
+    if changed and any(map(_is_inside, (*started, *left))):
+        raise ConfigError(f"{where} has other weights than {changed} asks for; drop that setting.")
+    return Transfer(found, kept, grown, started, left)
+
+
+def _is_inside(name: str) -> bool:
+    """Whether this is a weight that what is read and what is asked for have no say in."""
+    part, inner, *_ = name.split(".")
+    return part == "body" and not inner.endswith("embedding")
 
 
 def _is_same(schema: Schema, new_schema: Schema, name: str) -> bool:
