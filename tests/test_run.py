@@ -20,7 +20,7 @@ from seqwise.data.schema import Schema, text_schema
 from seqwise.errors import CheckpointError, ConfigError, SeqwiseError
 from seqwise.models.gpt import GPTConfig
 from seqwise.models.recurrent import LSTMConfig
-from seqwise.run import Checkpoint, Run, RunConfig, write_tensors
+from seqwise.run import RUN_FORMAT, Checkpoint, Run, RunConfig, write_tensors
 from seqwise.settings import DataConfig, TokenizerConfig, TrainingConfig
 from seqwise.text import train_tokenizer
 
@@ -119,10 +119,10 @@ def test_settings_are_replaced_whole(run: Run, monkeypatch: pytest.MonkeyPatch) 
     ("edit", "sentence"),
     [
         (
-            lambda t: t.replace("format = 2", "format = 99"),
+            lambda t: t.replace(f"format = {RUN_FORMAT}", "format = 99"),
             "format 99 is not one this version of seqwise",
         ),
-        (lambda t: t.replace("format = 2\n", ""), "format None is not one this version"),
+        (lambda t: t.replace(f"format = {RUN_FORMAT}\n", ""), "format None is not one this version"),
         (lambda t: "\x00\x01 nonsense", "not valid TOML"),
         (lambda t: "", "format None is not one this version"),
         (lambda t: t.replace('family = "lstm"', 'family = "lstm'), "not valid TOML"),
@@ -154,11 +154,12 @@ def test_settings_that_are_no_text_are_told(run: Run) -> None:
         Run.open(run.path)
 
 
+@pytest.mark.parametrize("name", ["schema.json", "tokens.json"])
 @pytest.mark.parametrize(
     "content", [None, "", "{}", "[1, 2]", '{"kind": "char"}', '{"kind": "chars", "characters": []}']
 )
-def test_a_damaged_tokenizer_is_named(run: Run, content: str | None) -> None:
-    path = run.path / "vocab" / "tokenizer.json"
+def test_a_damaged_file_of_the_vocabulary_is_named(run: Run, name: str, content: str | None) -> None:
+    path = run.path / "vocab" / name
     path.unlink() if content is None else path.write_text(content)
     with pytest.raises(CheckpointError) as caught:
         Run.open(run.path)
@@ -219,8 +220,8 @@ def test_tied_weights_are_saved_and_loaded(tmp_path: Path) -> None:
     model = run.build_model()
     run.save_model(model)
     loaded = run.load_model()
-    assert loaded.head.output.weight is loaded.body.embedding.weight
-    assert torch.equal(loaded.head.output.weight, model.head.output.weight)
+    assert loaded.head.tokens.output.weight is loaded.body.embedding.weight
+    assert torch.equal(loaded.head.tokens.output.weight, model.head.tokens.output.weight)
 
 
 # -- checkpoints -----------------------------------------------------------------------------------------------------

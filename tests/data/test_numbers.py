@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 import torch
 
-from seqwise.data.numbers import NumberData, NumberStore, ValueSpec, build_number_store, open_numbers
+from seqwise.data.numbers import NumberData, NumberStore, build_number_store, open_numbers, scaling_of
+from seqwise.data.schema import ValueSpec
 from seqwise.errors import ConfigError, DataError
 
 ROWS = [(i, i * i % 7) for i in range(20)]

@@ -95,7 +95,7 @@ def no_scaling(num_columns: int = 1) -> ValueSpec:
 
 def store_of(values: np.ndarray, first: int, scaling: ValueSpec | None = None) -> NumberStore:
     """A series in its own units (N, C), NaN where missing; its part begins at row `first`, counted from 1."""
-    scaled = (scaling or no_scaling(values.shape[1])).apply(values)
+    scaled = (scaling or no_scaling(values.shape[1])).encode(values)
     nothing = np.full((1, values.shape[1]), np.nan)
     rows = np.concatenate([nothing, scaled])
     return NumberStore(np.nan_to_num(rows), ~np.isnan(rows), first)
@@ -109,7 +109,7 @@ OWN = ValueSpec(["a", "b"], np.array([100.0, -3.0]), np.array([20.0, 0.05]))
 
 
 def in_own_units(num_rows: int, *, gaps: float = 0.0) -> np.ndarray:
-    return with_gaps(OWN.undo(walk(num_rows, 2)), gaps)
+    return with_gaps(OWN.decode(walk(num_rows, 2)), gaps)
 
 
 # -- log-likelihood --------------------------------------------------------------------------------------------------
@@ -263,7 +263,7 @@ def test_a_model_too_sure_or_too_unsure_of_itself_is_seen(deviation: float, at_l
 
 
 def test_a_model_that_says_its_forecast_is_taken_at_its_word() -> None:
-    values = with_gaps(OWN.undo(walk(60, 2)), 0.2)
+    values = with_gaps(OWN.decode(walk(60, 2)), 0.2)
     store = store_of(values, 31, OWN)
     origins = np.array([30, 31, 40])
     middle, low, high = forecasts(ExactWalk(0.5, num_columns=2), store, origins, 4)
@@ -271,7 +271,7 @@ def test_a_model_that_says_its_forecast_is_taken_at_its_word() -> None:
         for column in range(2):
             last = [v for v in values[:origin, column] if not math.isnan(v)][-1]
             for ahead in range(1, 5):
-                assert OWN.undo(middle)[place, ahead - 1, column] == pytest.approx(last, abs=1e-3)
+                assert OWN.decode(middle)[place, ahead - 1, column] == pytest.approx(last, abs=1e-3)
                 half = Z95 * 0.5 * math.sqrt(ahead)
                 assert high[place, ahead - 1, column] - middle[place, ahead - 1, column] == pytest.approx(half)
                 assert middle[place, ahead - 1, column] - low[place, ahead - 1, column] == pytest.approx(half)
@@ -292,7 +292,7 @@ def test_sampled_and_said_forecasts_of_one_model_agree() -> None:
 @pytest.mark.parametrize("gaps", [0.0, 0.3])
 def test_the_error_is_that_of_every_forecast_that_has_room(num_rows: int, gaps: float) -> None:
     """A random walk forecasts what naive forecasts: the last number."""
-    values, horizon = with_gaps(OWN.undo(walk(50 + num_rows, 2)), gaps), 5
+    values, horizon = with_gaps(OWN.decode(walk(50 + num_rows, 2)), gaps), 5
     score = evaluate_forecasts(
         ExactWalk(num_columns=2), store_of(values, 51, OWN), OWN, seasons=[1, 1], horizon=horizon
     )

@@ -9,9 +9,10 @@ import schemas
 import torch
 from torch import Tensor, nn
 
-from seqwise.data.batch import next_token_batch, prompt_batch
+from seqwise.data.batch import Tokens, next_token_batch, prompt_batch
 from seqwise.layers.adaptive_softmax import AdaptiveSoftmaxHead
 from seqwise.layers.heads import NextTokenHead
+from seqwise.layers.stream import Stream
 from seqwise.models import MODELS
 from seqwise.models.build import LARGE_VOCAB, cutoffs_for
 
@@ -44,7 +45,7 @@ def some_targets(cutoffs: list[int]) -> dict[str, Tensor]:
 
 @each_cut
 def test_probabilities_sum_to_one(cutoffs: list[int]) -> None:
-    log_probs = random_head(cutoffs).log_probs(torch.randn(3, 7, WIDTH))
+    log_probs = random_head(cutoffs).expect(torch.randn(3, 7, WIDTH))
     assert log_probs.shape == (3, 7, VOCAB)
     torch.testing.assert_close(log_probs.exp().sum(dim=-1), torch.ones(3, 7))
 
@@ -52,7 +53,7 @@ def test_probabilities_sum_to_one(cutoffs: list[int]) -> None:
 @each_cut
 def test_probabilities_are_those_of_the_equations(cutoffs: list[int]) -> None:
     head, hidden = random_head(cutoffs), torch.randn(WIDTH)
-    log_probs = head.log_probs(hidden)
+    log_probs = head.expect(hidden)
     above = torch.exp(head.head.weight @ hidden)
     above = above / above.sum()  # of each frequent token, then of each cluster
     for token in range(cutoffs[0]):
@@ -72,9 +73,9 @@ def test_scores_are_the_log_probabilities_of_the_targets(cutoffs: list[int]) -> 
     head = random_head(cutoffs)
     for name, targets in some_targets(cutoffs).items():
         hidden = torch.randn(*targets.shape, WIDTH)
-        expected = picked(head.log_probs(hidden), targets)
+        expected = picked(head.expect(hidden), targets)
         torch.testing.assert_close(
-            head.score(hidden, targets), expected, atol=1e-5, rtol=0, msg=lambda m, n=name: n + m
+            head.score(Stream(hidden), Tokens(targets)), expected, atol=1e-5, rtol=0, msg=lambda m, n=name: n + m
         )
 
 
@@ -82,7 +83,7 @@ def test_scores_are_the_log_probabilities_of_the_targets(cutoffs: list[int]) -> 
 def test_targets_are_left_as_they_were(cutoffs: list[int]) -> None:
     head, targets = random_head(cutoffs), torch.randint(VOCAB, (4, 25))
     before = targets.clone()
-    head.score(torch.randn(4, 25, WIDTH), targets)
+    head.score(Stream(torch.randn(4, 25, WIDTH)), Tokens(targets))
     assert torch.equal(targets, before)
 
 
@@ -92,10 +93,11 @@ def test_gradients_of_scores_are_those_of_the_whole_distribution(cutoffs: list[i
     for name, targets in some_targets(cutoffs).items():
         hidden, weights = torch.randn(*targets.shape, WIDTH), torch.rand(targets.shape)
         gradients = []
-        for log_probs_of in (head.score, lambda h, wanted: picked(head.log_probs(h), wanted)):
+        for is_short in (True, False):
             head.zero_grad()
             read = hidden.clone().requires_grad_()
-            (-log_probs_of(read, targets) * weights).sum().backward()
+            log_probs = head.score(Stream(read), Tokens(targets)) if is_short else picked(head.expect(read), targets)
+            (-log_probs * weights).sum().backward()
             # a cluster that was not asked for has no gradient at all
             of_weights = [torch.zeros_like(p) if p.grad is None else p.grad for p in head.parameters()]
             gradients.append([read.grad, *of_weights])
@@ -104,7 +106,7 @@ def test_gradients_of_scores_are_those_of_the_whole_distribution(cutoffs: list[i
 
 
 def test_every_token_is_as_likely_as_its_neighbours_at_the_start() -> None:
-    log_probs = AdaptiveSoftmaxHead(WIDTH, VOCAB, cutoffs=[10]).log_probs(torch.randn(WIDTH))
+    log_probs = AdaptiveSoftmaxHead(WIDTH, VOCAB, cutoffs=[10]).expect(torch.randn(WIDTH))
     torch.testing.assert_close(log_probs[:10].exp(), torch.full((10,), 1 / 11))
     torch.testing.assert_close(log_probs[10:].exp(), torch.full((30,), 1 / 11 / 30))
 
@@ -119,7 +121,7 @@ def test_cuts_rise_and_leave_every_part_something(vocab_size: int) -> None:
 def test_an_lstm_with_an_adaptive_softmax_scores_steps_and_learns(vocab_size: int) -> None:
     row = MODELS["lstm"]
     model = row.build(row.config(model_dim=16, adaptive_softmax=True), schemas.of_text(vocab_size))
-    assert isinstance(model.head, AdaptiveSoftmaxHead)
+    assert isinstance(model.head.tokens, AdaptiveSoftmaxHead)
     for parameter in model.parameters():
         nn.init.normal_(parameter, std=0.5)
     rows = torch.randint(vocab_size, (3, 8))
@@ -140,4 +142,4 @@ def test_an_lstm_with_an_adaptive_softmax_scores_steps_and_learns(vocab_size: in
 def test_a_small_vocabulary_keeps_the_full_softmax() -> None:
     row = MODELS["lstm"]
     model = row.build(row.config(model_dim=8, adaptive_softmax=True), schemas.of_text(LARGE_VOCAB - 1))
-    assert isinstance(model.head, NextTokenHead)
+    assert isinstance(model.head.tokens, NextTokenHead)

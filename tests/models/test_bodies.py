@@ -13,11 +13,11 @@ import torch
 from torch import Tensor
 
 from seqwise.data.batch import Batch, Labels, Tokens, Values, kept_of, next_token_batch, next_value_batch, prompt_batch
-from seqwise.data.schema import Schema
+from seqwise.data.schema import NEXT_TOKEN, Schema
 from seqwise.errors import ConfigError
 from seqwise.models import MODELS
 from seqwise.models.build import NeuralConfig
-from seqwise.models.contract import Learns, Scores, State, restart_rows, select_rows
+from seqwise.models.contract import Encoded, Learns, Scores, State, restart_rows, select_rows
 from seqwise.models.conv import ConvConfig
 
 VOCAB, COLUMNS, LABELS, CONTEXT = 7, 2, 3, 12
@@ -40,13 +40,17 @@ each_pooling = pytest.mark.parametrize("pooling", ["last", "mean", "attention"])
 NUMBERS = schemas.of_numbers(COLUMNS)
 
 
-def build(name: str, interface: Schema, **settings: Any) -> Any:
+def build(name: str, schema: Schema, **settings: Any) -> Any:
     """A small model whose weights differ from each other, in rest."""
     row = MODELS[name.split()[0]]
-    model = row.build(row.config(**SETTINGS.get(name, {}) | settings), interface)
+    model = row.build(row.config(**SETTINGS.get(name, {}) | settings), schema)
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.4)
     return model.eval()
+
+
+def encode(body: Any, tokens: Tensor, state: State | None = None) -> Encoded:
+    return body.encode({"tokens": Tokens(tokens)}, state)
 
 
 def same(found: Tensor, expected: Tensor, *, atol: float = 1e-5) -> None:
@@ -92,13 +96,13 @@ def test_the_window_is_its_equation() -> None:
     model = build("window", schemas.of_text(VOCAB), window=3, embed_dim=5, direct_connections=True)
     body, tokens = model.body, torch.tensor([2, 5, 1, 4])
     e = torch.cat([torch.zeros(2, 5), body.embedding.weight[tokens]])  # zeros before the start
-    hidden, _ = body.encode(Tokens(tokens.view(1, -1)))
+    hidden = encode(body, tokens.view(1, -1)).stream.hidden
     for t in range(4):
         x = torch.cat([e[t], e[t + 1], e[t + 2]])  # (1)
         h = torch.tanh(body.first.weight @ x + body.first.bias)  # (2)
         same(hidden[0, t], torch.cat([h, x]))
-        U, W = model.head.output.weight.split([body.first.out_features, 15], dim=1)
-        same(model.head.log_probs(hidden[0, t]), torch.log_softmax(U @ h + W @ x, dim=0))  # (3)
+        U, W = model.head.tokens.output.weight.split([body.first.out_features, 15], dim=1)
+        same(model.head.tokens.expect(hidden[0, t]), torch.log_softmax(U @ h + W @ x, dim=0))  # (3)
 
 
 @torch.no_grad()
@@ -106,7 +110,7 @@ def test_the_state_of_a_window_is_its_last_inputs() -> None:
     body = build("window", schemas.of_text(VOCAB)).body
     tokens = torch.randint(VOCAB, (2, 9))
     for length in (1, 2, 9):
-        _, state = body.encode(Tokens(tokens[:, :length]))
+        state = encode(body, tokens[:, :length]).state
         expected = torch.cat([torch.zeros(2, 3, 5), body.embedding.weight[tokens[:, :length]]], dim=1)[:, -3:]
         same(state.own["inputs"], expected)
 
@@ -141,11 +145,11 @@ def reach_of(options: dict[str, Any]) -> int:
 def test_the_reach_of_convolutions_is_what_their_dilations_say(options: dict[str, Any]) -> None:
     model, reach = build("conv", schemas.of_text(VOCAB), model_dim=8, **options), reach_of(options)
     tokens = torch.randint(VOCAB, (4, reach + 4))
-    expected, _ = model.body.encode(Tokens(tokens))
+    expected = encode(model.body, tokens).stream.hidden
     for back in range(reach + 4):  # 0: the last token
         changed = tokens.clone()
         changed[:, -1 - back] = (changed[:, -1 - back] + 1) % VOCAB
-        hidden, _ = model.body.encode(Tokens(changed))
+        hidden = encode(model.body, changed).stream.hidden
         is_felt = not torch.equal(hidden[:, -1], expected[:, -1])
         assert is_felt == (back <= reach), f"{back} back"
         assert torch.equal(hidden[:, : -1 - back], expected[:, : -1 - back])  # nothing before the change
@@ -165,7 +169,7 @@ def test_a_convolution_is_its_equation() -> None:
             bent = torch.nn.functional.gelu(layer.norm(y))
             rows.append(x[t] + layer.mix.weight @ bent + layer.mix.bias)  # (2)
         x = torch.stack(rows)
-    same(body.encode(Tokens(tokens))[0][0], body.norm(x))
+    same(encode(body, tokens).stream.hidden[0], body.norm(x))
 
 
 @each_convolution
@@ -187,10 +191,11 @@ def test_one_step_is_the_same_with_and_without_gradients(options: dict[str, Any]
     body = build("conv", schemas.of_text(VOCAB), model_dim=8, **options).body
     tokens, plain, ring = torch.randint(VOCAB, (2, 30)), body.fresh_state(2), body.fresh_state(2)
     for t in range(30):
-        expected, plain = body.encode(Tokens(tokens[:, t : t + 1]), plain)
+        expected = encode(body, tokens[:, t : t + 1], plain)
         with torch.no_grad():
-            hidden, ring = body.encode(Tokens(tokens[:, t : t + 1]), ring)
-        same(hidden, expected)
+            found = encode(body, tokens[:, t : t + 1], ring)
+        same(found.stream.hidden, expected.stream.hidden)
+        plain, ring = expected.state, found.state
         for key, tensor in ring.own.items():
             same(tensor, plain.own[key].detach())
 
@@ -212,15 +217,15 @@ def test_rows_at_different_places_of_their_rings_go_on_as_they_would_alone() -> 
 
 
 @each_body
-@pytest.mark.parametrize("interface", [schemas.of_text(VOCAB), NUMBERS], ids=["text", "numbers"])
+@pytest.mark.parametrize("schema", [schemas.of_text(VOCAB), NUMBERS], ids=["text", "numbers"])
 @torch.no_grad()
-def test_the_state_does_not_grow_with_the_steps(name: str, interface: Schema) -> None:
-    model = build(name, interface)
+def test_the_state_does_not_grow_with_the_steps(name: str, schema: Schema) -> None:
+    model = build(name, schema)
     state = model.fresh_state(2)
     shapes = {key: tensor.shape for key, tensor in state.own.items()}
     assert all(shape[0] == 2 for shape in shapes.values())
     for _ in range(2 * CONTEXT):
-        read = torch.tensor([1, 2]) if interface.vocab_size else torch.randn(2, COLUMNS)
+        read = torch.tensor([1, 2]) if schema.kind == NEXT_TOKEN else torch.randn(2, COLUMNS)
         _, state = model.step(read, state)
         assert {key: tensor.shape for key, tensor in state.own.items()} == shapes
 
@@ -421,7 +426,7 @@ def test_a_long_prompt_of_numbers_keeps_its_end() -> None:
 LENGTHS = [9, 2, 7, 4, 1]
 
 
-def label_interface(reads: str, num_labels: int = LABELS) -> Schema:
+def label_schema(reads: str, num_labels: int = LABELS) -> Schema:
     if reads == "tokens":
         return schemas.of_answers(num_labels, vocab_size=VOCAB)
     return schemas.of_answers(num_labels, num_columns=COLUMNS)
@@ -470,17 +475,17 @@ each_label_case = pytest.mark.parametrize(("name", "settings"), label_cases())
 def test_padding_and_batch_composition_change_no_label(
     name: str, settings: dict[str, Any], reads: str, pooling: str
 ) -> None:
-    model = build(name, label_interface(reads), pooling=pooling, **settings)
+    model = build(name, label_schema(reads), pooling=pooling, **settings)
     batch = label_batch(reads)
-    answers, (score, _), prediction = model.answers(batch), model.score(batch), model.predict(batch)
-    assert (answers.shape, score.shape, prediction.answers.shape) == ((5, LABELS), (5, 1), (5,))
-    same(answers.exp().sum(dim=1), torch.ones(5))
-    same(score, answers.gather(1, batch.targets["label"].ids.unsqueeze(1)))
-    assert torch.equal(prediction.answers, answers.argmax(dim=1))
-    same(prediction.log_probs, answers)
+    (score, _), prediction = model.score(batch), model.predict(batch)
+    log_probs = prediction.log_probs
+    assert (log_probs.shape, score.shape, prediction.answers.shape) == ((5, LABELS), (5, 1), (5,))
+    same(log_probs.exp().sum(dim=1), torch.ones(5))
+    same(score, log_probs.gather(1, batch.targets["label"].ids.unsqueeze(1)))
+    assert torch.equal(prediction.answers, log_probs.argmax(dim=1))
     for row in range(5):
         alone = row_alone(batch, row)
-        same(model.answers(alone), answers[row : row + 1])
+        same(model.predict(alone).log_probs, log_probs[row : row + 1])
         same(model.score(alone)[0], score[row : row + 1])
 
 
@@ -488,14 +493,14 @@ def test_padding_and_batch_composition_change_no_label(
 @each_input
 @torch.no_grad()
 def test_the_padding_itself_changes_no_label(name: str, settings: dict[str, Any], reads: str) -> None:
-    model, batch = build(name, label_interface(reads), pooling="attention", **settings), label_batch(reads)
+    model, batch = build(name, label_schema(reads), pooling="attention", **settings), label_batch(reads)
     (field,) = batch.inputs.values()
     if reads == "tokens":
         changed: Any = Tokens(field.ids.masked_fill(~field.is_token, 3), field.is_token)
     else:
         values = field.values.masked_fill(~field.is_step.unsqueeze(-1), 9.0)
         changed = Values(values, field.is_observed, field.is_step)
-    same(model.answers(Batch({reads: changed}, {})), model.answers(batch))
+    same(model.predict(Batch({reads: changed}, {})).log_probs, model.predict(batch).log_probs)
 
 
 @each_label_case
@@ -503,7 +508,7 @@ def test_the_padding_itself_changes_no_label(name: str, settings: dict[str, Any]
 def test_micro_batches_of_labels_give_the_gradient_of_the_whole_batch(
     name: str, settings: dict[str, Any], reads: str
 ) -> None:
-    model, batch = build(name, label_interface(reads), pooling="mean", **settings), label_batch(reads)
+    model, batch = build(name, label_schema(reads), pooling="mean", **settings), label_batch(reads)
     assert batch.counts() == {"label": 5}
     assert_micro_batches_add_up(model, batch)
     same(model.loss(batch).over(batch.counts()), -model.score(batch)[0].mean())
@@ -512,34 +517,33 @@ def test_micro_batches_of_labels_give_the_gradient_of_the_whole_batch(
 @each_body
 @torch.no_grad()
 def test_missing_numbers_change_no_label_by_their_value(name: str) -> None:
-    model, batch = build(name, label_interface("values"), pooling="mean"), label_batch("values", missing=0.4)
+    model, batch = build(name, label_schema("values"), pooling="mean"), label_batch("values", missing=0.4)
     field = batch.inputs["values"]
     changed = Values(torch.where(field.is_observed, field.values, torch.tensor(50.0)), field.is_observed, field.is_step)
-    assert torch.equal(model.answers(Batch({"values": changed}, {})), model.answers(batch))
+    found = model.predict(Batch({"values": changed}, {})).log_probs
+    assert torch.equal(found, model.predict(batch).log_probs)
 
 
 @each_label_case
 @each_input
 @torch.no_grad()
 def test_a_number_as_the_answer_has_an_error_of_unit_variance(name: str, settings: dict[str, Any], reads: str) -> None:
-    model = build(name, label_interface(reads, num_labels=0), pooling="mean", **settings)
+    model = build(name, label_schema(reads, num_labels=0), pooling="mean", **settings)
     batch = label_batch(reads, num_labels=0)
-    answers, wanted = model.answers(batch), batch.targets["number"].values[:, 0]
-    assert answers.shape == wanted.shape == (5, 1)
-    expected = torch.distributions.Normal(answers, 1.0).log_prob(wanted)
-    same(model.score(batch)[0], expected)
-    prediction = model.predict(batch)
+    prediction, wanted = model.predict(batch), batch.targets["number"].values[:, 0]
     assert prediction.log_probs is None
-    same(prediction.answers, answers[:, 0])
+    assert (prediction.answers.shape, wanted.shape) == ((5,), (5, 1))
+    expected = torch.distributions.Normal(prediction.answers.unsqueeze(1), 1.0).log_prob(wanted)
+    same(model.score(batch)[0], expected)
     for row in range(5):
-        same(model.answers(row_alone(batch, row)), answers[row : row + 1])
+        same(model.predict(row_alone(batch, row)).answers, prediction.answers[row : row + 1])
     assert batch.counts() == {"number": 5}
     same(model.loss(batch).over(batch.counts()), -expected.mean())
 
 
 @each_body
 def test_micro_batches_of_numbers_as_answers_give_the_gradient_of_the_whole_batch(name: str) -> None:
-    model = build(name, label_interface("tokens", num_labels=0), pooling="mean")
+    model = build(name, label_schema("tokens", num_labels=0), pooling="mean")
     assert_micro_batches_add_up(model, label_batch("tokens", num_labels=0))
 
 
@@ -550,15 +554,16 @@ def test_both_ways_means_that_the_first_hidden_state_feels_the_last_token(name: 
     changed = tokens.clone()
     changed[:, -1] = (changed[:, -1] + 1) % VOCAB
     for bidirectional in (False, True):
-        body = build(name, label_interface("tokens"), bidirectional=bidirectional).body
-        is_felt = not torch.equal(body.encode(Tokens(tokens))[0][:, 0], body.encode(Tokens(changed))[0][:, 0])
+        body = build(name, label_schema("tokens"), bidirectional=bidirectional).body
+        first, second = (encode(body, read).stream.hidden[:, 0] for read in (tokens, changed))
+        is_felt = not torch.equal(first, second)
         assert is_felt == bidirectional
 
 
 @pytest.mark.parametrize("name", ["rnn", "gru", "lstm"])
 @each_input
 def test_pooling_last_reads_both_ways_to_their_ends(name: str, reads: str) -> None:
-    model = build(name, label_interface(reads), bidirectional=True, num_layers=1, pooling="last")
+    model = build(name, label_schema(reads), bidirectional=True, num_layers=1, pooling="last")
     batch = label_batch(reads)
     model.loss(batch).over(batch.counts()).backward()
     (layer,) = model.body.stack.layers
@@ -571,11 +576,13 @@ def test_pooling_last_reads_both_ways_to_their_ends(name: str, reads: str) -> No
 
 
 @pytest.mark.parametrize("name", ["rnn", "gru", "lstm"])
-@pytest.mark.parametrize("interface", [schemas.of_text(VOCAB), NUMBERS], ids=["text", "numbers"])
-def test_both_ways_is_refused_where_the_future_is_to_be_predicted(name: str, interface: Schema) -> None:
+@pytest.mark.parametrize("schema", [schemas.of_text(VOCAB), NUMBERS], ids=["text", "numbers"])
+def test_both_ways_is_refused_where_the_future_is_to_be_predicted(name: str, schema: Schema) -> None:
     with pytest.raises(ConfigError) as error:
-        build(name, interface, bidirectional=True)
-    sentence = "model.bidirectional reads what is to be predicted; it goes with --task label only."
+        build(name, schema, bidirectional=True)
+    sentence = (
+        "model.bidirectional reads what is to be predicted; it goes with labels and other answers to a whole sequence."
+    )
     assert str(error.value) == sentence
 
 
@@ -612,7 +619,7 @@ def test_tied_embeddings_fit_a_projection_of_their_width() -> None:
     row = MODELS["lstm"]
     config = row.config(model_dim=8, embed_dim=4, projection_dim=4, tied_embeddings=True)
     model = row.build(config, schemas.of_text(VOCAB))
-    assert model.head.output.weight is model.body.embedding.weight
+    assert model.head.tokens.output.weight is model.body.embedding.weight
 
 
 @pytest.mark.parametrize(
@@ -654,13 +661,13 @@ TRAINING = [
 
 
 @pytest.mark.parametrize(("name", "settings"), TRAINING)
-@pytest.mark.parametrize("interface", [schemas.of_text(VOCAB), NUMBERS], ids=["text", "numbers"])
+@pytest.mark.parametrize("schema", [schemas.of_text(VOCAB), NUMBERS], ids=["text", "numbers"])
 def test_dropout_acts_in_training_and_gradients_reach_every_parameter(
-    name: str, settings: dict[str, Any], interface: Schema
+    name: str, settings: dict[str, Any], schema: Schema
 ) -> None:
-    model = build(name, interface, **settings)
+    model = build(name, schema, **settings)
     rows = torch.randint(VOCAB, (3, 9))
-    batch = next_token_batch(rows) if interface.vocab_size else next_value_batch(random_series(3, 9)[0])
+    batch = next_token_batch(rows) if schema.kind == NEXT_TOKEN else next_value_batch(random_series(3, 9)[0])
     assert torch.equal(model.score(batch)[0], model.score(batch)[0])
     model.train()
     assert not torch.allclose(model.score(batch)[0], model.score(batch)[0])

@@ -580,7 +580,7 @@ def test_bad_settings_get_a_sentence() -> None:
             HMMConfig(smoothing=wrong)
     with pytest.raises(ConfigError, match="min_scale = 0 should lie between 1e-9 and 1"):
         HMMConfig(min_scale=0)
-    with pytest.raises(ConfigError, match='found the task "label"'):
+    with pytest.raises(ConfigError, match="in a text or in numbers; asked for was: label"):
         HMM(HMMConfig(), schemas.of_answers(2, vocab_size=3))
 
 

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import schemas
 import torch
 from safetensors.torch import load, save
 
@@ -54,9 +55,8 @@ TARGETS = [[0, 1, 2, 3, 0], [0, 5, 0], [0, 6, 5, 4, 3, 2, 1, 0]]  # from boundar
 
 def build(case: tuple[str, dict[str, Any]], *, is_joint: bool = False) -> Any:
     row = MODELS[case[0]]
-    source_size = VOCAB if is_joint else SOURCE_VOCAB
-    schema = schemas.of_pairs(VOCAB, BOUNDARY, source_size=0 if is_joint else source_size)
-    model = row.build(row.config(**case[1]), interface)
+    schema = schemas.of_pairs(VOCAB, BOUNDARY, source_size=0 if is_joint else SOURCE_VOCAB)
+    model = row.build(row.config(**case[1]), schema)
     generator = torch.Generator().manual_seed(3)
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.5, generator=generator)
@@ -314,7 +314,7 @@ def test_guesses_take_the_place_of_the_truth_ever_more_often() -> None:
         mixed = model._with_guesses(inputs, model.body.read(batch.inputs["source"]))
         assert torch.equal(mixed.ids[:, 0], inputs.ids[:, 0])
         hidden, _ = model.body.decode(inputs, model.body.read(batch.inputs["source"]))
-        guesses = model.head.log_probs(hidden[:, :-1]).argmax(dim=-1)
+        guesses = model.head.expect(hidden[:, :-1]).argmax(dim=-1)
         differ = guesses != inputs.ids[:, 1:]
         return float((mixed.ids[:, 1:] == guesses)[differ].float().mean())
 

@@ -126,7 +126,9 @@ def sees_all(schema: Schema) -> bool:
 def check_sees_all(schema: Schema, setting: str) -> None:
     """Refuse a body that would see what it should predict."""
     if not sees_all(schema):
-        raise ConfigError(f"{setting} reads what is to be predicted; it goes with labels and other answers to a whole.")
+        raise ConfigError(
+            f"{setting} reads what is to be predicted; it goes with labels and other answers to a whole sequence."
+        )
 
 
 def build_model(body: nn.Module, config: NeuralConfig, schema: Schema) -> HeadedModel:

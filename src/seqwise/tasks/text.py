@@ -29,7 +29,7 @@ class TextTask:
 
     def open(self, config: DataConfig) -> TextData:
         if config.columns:
-            raise ConfigError("--columns goes with numbers; this is read as text. Add --task numbers, or drop it.")
+            raise ConfigError("--columns goes with numbers and pairs; this is read as text. Add --task, or drop it.")
         sources = config.source
         return open_text(
             sources if len(sources) > 1 else sources[0], valid=config.valid, test=config.test, split=config.split
