@@ -15,9 +15,7 @@ from benchmarks.measure import say_load
 from seqwise.api import TrainedRun
 from seqwise.cli.tables import columns
 from seqwise.models import MODELS, num_parameters
-from seqwise.training.preparing import resume
-from seqwise.training.preparing import prepare
-from seqwise.training.request import Request
+from seqwise.training.preparing import prepare, resume
 
 DATA = "tinyshakespeare"
 

@@ -29,7 +29,6 @@ from seqwise.interop.arpa import write_arpa
 from seqwise.models.ngram import Ngram, NgramConfig
 from seqwise.text import train_tokenizer
 from seqwise.training.preparing import prepare
-from seqwise.training.request import Request
 
 REPEATS = 3
 LIMIT_SECONDS, LIMIT_BYTES, LIMIT_RATIO = 15.0, 1e9, 3.0
