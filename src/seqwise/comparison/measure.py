@@ -26,7 +26,7 @@ from ..evaluation.likelihood import nats_by_position, token_nats
 from ..evaluation.translations import TranslationScore
 from ..goals import Goal
 from ..goals.sequence import SequenceGoal
-from ..models.contract import Continues, FillsIn, Model, evaluating
+from ..models.contract import Continues, FillsIn, Model, Steps, evaluating
 from ..run import Run
 from ..settings import DataConfig
 from ..tasks import Task, goal_of
@@ -209,7 +209,7 @@ class NumberSubject:
         found = forecasts(model, store, np.array([store.first - 1]), horizon)
         middle, low, high = (scaling.decode(values)[0][:, 0] for values in found)  # (h,) of the first column
         row = torch.zeros(1, len(scaling.columns))
-        assert isinstance(model, Continues)
+        assert isinstance(model, Steps)
 
         def take_steps() -> None:
             _, state = model.start(Batch({"values": Values(row.unsqueeze(0))}, {}))

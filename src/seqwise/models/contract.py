@@ -193,8 +193,16 @@ class HasFreshState(Protocol):
 
 
 @runtime_checkable
+class Steps(Protocol):
+    """Every model that goes on from what it has read, tokens or numbers: what comes next?"""
+
+    def start(self, prompt: Batch) -> tuple[Any, State]: ...
+    def step(self, said: Tensor, state: State) -> tuple[Any, State]: ...
+
+
+@runtime_checkable
 class Continues(Protocol):
-    """Every model that can go on from a prompt: what comes next?"""
+    """Every model that can go on from a prompt: which token comes next?"""
 
     vocab_size: int
 
