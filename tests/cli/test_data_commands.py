@@ -169,7 +169,7 @@ def test_ctrl_c_ends_with_its_own_exit_code(terminal: Any, monkeypatch: pytest.M
         raise KeyboardInterrupt
 
     Path("poems.txt").write_text(TEXT)
-    monkeypatch.setattr("seqwise.data.source.open_text", interrupt)
+    monkeypatch.setattr("seqwise.tasks.text.open_text", interrupt)
     assert terminal.run("data", "check", "poems.txt")[0] == 130
 
 

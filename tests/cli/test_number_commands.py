@@ -203,8 +203,8 @@ def test_a_mistake_is_one_sentence_and_nothing_is_written(
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["evaluate", "run", "--context", "5"], "context says nothing where numbers is scored; what can be told: "),
-        (["evaluate", "run", "--view", "sliding"], "view says nothing where numbers is scored; what can be told: "),
+        (["evaluate", "run", "--context", "5"], "context does not apply to numbers; options are: horizon, season."),
+        (["evaluate", "run", "--view", "sliding"], "view does not apply to numbers; options are: horizon, season."),
         (["evaluate", "run", "--split", "dev"], "x.csv has no dev part; it has train, valid, test."),
         (["evaluate", "run", "--horizon", "-1"], "a horizon of -1 steps is too short; ask for at least 1."),
         (["predict", "run", "--horizon", "-1"], "a horizon of -1 steps is too short; ask for at least 1."),

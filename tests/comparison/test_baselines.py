@@ -11,10 +11,11 @@ import pytest
 
 from seqwise.comparison.baselines import most_frequent_answer, most_frequent_target, naive_forecast, token_frequencies
 from seqwise.data.examples import ExampleStore
-from seqwise.data.numbers import NumberStore, ValueSpec
+from seqwise.data.numbers import NumberStore
 from seqwise.data.pair_store import build_pair_store
+from seqwise.data.schema import ValueSpec
 from seqwise.settings import DataConfig, TokenizerConfig
-from seqwise.tasks import task_named
+from seqwise.tasks import goal_of, task_named
 from seqwise.text import train_tokenizer
 
 
@@ -23,9 +24,9 @@ def test_frequencies_of_tokens_cost_their_entropy(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("aab c\n" * 3000)
     task, config = task_named("text"), DataConfig(source=[str(tmp_path / "a.txt")])
     data = task.open(config)
-    vocab = task.learn_vocab(data, TokenizerConfig(), lambda _: None)
-    stores = task.stores(data, vocab)
-    found = token_frequencies(task, stores["train"], stores["valid"], vocab, config)
+    schema = task.schema(data, TokenizerConfig(), lambda _: None)
+    stores = task.stores(data, schema)
+    found = token_frequencies(goal_of(task, schema), stores["train"], stores["valid"], schema, config)
     counts = np.array(list(Counter("aab c\n").values())) / 6
     assert found.segments.value == pytest.approx(-(counts * np.log2(counts)).sum(), rel=0.01)
 

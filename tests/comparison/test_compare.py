@@ -409,7 +409,8 @@ def test_one_split_and_one_fingerprint_for_all(folder: Path, comparison: Compari
     assert len(runs) == 4
     assert {run.config.data.fingerprint for run in runs} == {comparison.data["fingerprint"]}
     assert len({run.config.data.split for run in runs}) == 1
-    assert len({(run.path / "vocab" / "tokenizer.json").read_bytes() for run in runs}) == 1
+    for file in ("schema.json", "tokens.json"):
+        assert len({(run.path / "vocab" / file).read_bytes() for run in runs}) == 1
     parts = comparison.data["parts"]
     assert sum(parts.values()) == len(make_text())
     assert parts["test"] == pytest.approx(0.05 * len(make_text()), rel=0.1)

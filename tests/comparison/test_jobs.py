@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from runs_by_hand import prepare
 
 from seqwise.api import TrainedRun
 from seqwise.comparison import jobs
@@ -16,6 +16,8 @@ from seqwise.comparison.compare import choose_settings
 from seqwise.comparison.folder import Folder
 from seqwise.comparison.jobs import prepare_data, score_trial, train_trial
 from seqwise.comparison.plan import ladder
+from seqwise.training.preparing import prepare
+from seqwise.training.request import Request
 
 TEXT = "the cat sat on the mat.\nthe dog sat on the log.\na cat and a dog sat, and a frog.\n" * 120
 
@@ -29,8 +31,8 @@ def run_trials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Trains all trials of a ladder, so many steps whatever the load of this machine, and scores them; returns the
     folder."""
 
-    def in_steps(*given: Any, minutes: float, **options: Any) -> Any:
-        return prepare(*given, steps=60, **options)
+    def in_steps(request: Request, **options: Any) -> Any:
+        return prepare(replace(request, minutes=None, steps=60), **options)
 
     monkeypatch.setattr(jobs, "prepare", in_steps)
     monkeypatch.setattr(jobs, "LATEST", 1e9)

@@ -281,7 +281,7 @@ def test_a_full_disk_keeps_the_old_checkpoint_and_the_run_goes_on_when_there_is_
     same_run(stopped, whole_runs["lstm"])
 
 
-@pytest.mark.parametrize("name", ["model.safetensors", "config.toml", "vocab/tokenizer.json"])
+@pytest.mark.parametrize("name", ["model.safetensors", "config.toml", "vocab/schema.json", "vocab/tokens.json"])
 def test_a_damaged_file_of_a_run_is_named(world: World, stopped: Path, name: str) -> None:
     file = stopped / name
     file.write_bytes(file.read_bytes()[: file.stat().st_size // 2] + b'\x00"')

@@ -236,7 +236,7 @@ class HasFreshState(Protocol):
 
 @runtime_checkable
 class Continues(Protocol):
-    """Every model that can go on from a prompt: what comes next?"""
+    """Every model that can go on from a prompt: which token comes next?"""
 
     @property
     def vocab_size(self) -> int: ...
