@@ -262,7 +262,7 @@ class TrainedRun:
     def check(
         self, data: str | Path | None = None, *, split: str | None = None, tell: Tell = lambda _: None
     ) -> list[Invariance]:
-        """What every model should keep, measured on the run's own test part (valid where it has none), or on other data.
+        """What every model should keep, measured on the run's test part (valid where it has none), or on other data.
 
         Padding, the other rows of a batch and what comes later change no log-probability; micro-batches give the
         gradient of the whole batch, steps what the parallel pass gives; saving loses nothing; probabilities sum to one.

@@ -92,7 +92,7 @@ def largest(found: Tensor, expected: Tensor) -> float:
     alike where they are equal, and what is not a number is like nothing."""
     found, expected = found.double(), expected.double()
     gaps = (found - expected).abs() / expected.abs().clamp(min=1.0)
-    gaps = torch.where(found == expected, 0.0, gaps.nan_to_num(nan=float("inf")))
+    gaps = gaps.masked_fill(gaps.isnan(), float("inf")).masked_fill(found == expected, 0.0)
     return float(gaps.max()) if gaps.numel() else 0.0
 
 
