@@ -41,6 +41,7 @@ from .wording import all_speak_python, counted, speaks_python
 if TYPE_CHECKING:
     from .comparison.results import Comparison
     from .inspection.inspect import Inspection
+    from .inspection.invariances import Invariance
 
 
 @all_speak_python
@@ -257,6 +258,20 @@ class TrainedRun:
 
         options["analogies"] = tuple(options.get("analogies", ()))
         return inspect_run(self, text, target=target, options=InspectOptions(**options))
+
+    def check(
+        self, data: str | Path | None = None, *, split: str | None = None, tell: Tell = lambda _: None
+    ) -> list[Invariance]:
+        """What every model should keep, measured on the run's test part (valid where it has none), or on other data.
+
+        Padding, the other rows of a batch and what comes later change no log-probability; micro-batches give the
+        gradient of the whole batch, steps what the parallel pass gives; saving loses nothing; probabilities sum to one.
+        `tell` is told what other data was taken for.
+        """
+        from .inspection.invariances import check_run
+
+        opened, part = self._open(data, split, is_scored=True, tell=tell)
+        return check_run(self.run, self.model, self.task.store(opened, part, self.run.schema))
 
     def about_prompt(self, prompt: str) -> Iterator[str]:
         """What a user should know about a prompt: characters never seen, more tokens than the model can see."""

@@ -26,7 +26,7 @@ ONE_WORD = ("model", "task", "tokenizer", "method", "view", "device", "length-fo
 """Options that a bare word behind them belongs to."""
 LISTS = ("columns", "models", "tokenizers", "set")
 VERBS = {"train": "train", "compare": "compare", "generate": "load({}).generate", "evaluate": "load({}).evaluate"}
-VERBS |= {"predict": "load({}).predict", "inspect": "load({}).inspect"}
+VERBS |= {"predict": "load({}).predict", "inspect": "load({}).inspect", "check": "load({}).check"}
 
 VALUE = (
     r'"[^"]*"|-?\d[\w./]*|[A-Z]{2,}\b|[\w.]+=[^\s,;)]*[^\s,;:).]|\w+(?:,\w+)+'  # what cannot be a word of the sentence

@@ -59,6 +59,8 @@ finally:
         ("inspect run --pairs nowhere.tsv", "nowhere.tsv: no such file or folder."),
         ("predict nowhere", "nowhere: no such run folder."),
         ("predict run nowhere.txt", "nowhere.txt: no such file or folder."),
+        ("check nowhere", "nowhere: no such run folder."),
+        ("check run nowhere.txt", "nowhere.txt: no such file or folder."),
         ("export nowhere x.arpa", "nowhere: no such run folder."),
         ("data check nowhere.txt", "nowhere.txt: no such file or folder."),
     ],

@@ -22,6 +22,7 @@ COMMANDS = {
     "evaluate": ["evaluate", "text", "--json"],
     "generate": ["generate", "text", "--prompt", "the ", "--max-tokens", "5", "--num", "2", "--json"],
     "inspect": ["inspect", "text", "--text", "the cat", "--json"],
+    "check": ["check", "text", "--json"],
     "predict": ["predict", "numbers", "--horizon", "3", "--json"],
     "reproduce": ["reproduce", "--json"],
     "models": ["models", "gpt", "--json"],

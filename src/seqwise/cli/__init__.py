@@ -27,7 +27,7 @@ app.add_typer(data_app, name="data")
 
 
 def main() -> None:
-    """Run a command. Exit code 0 done, 1 our fault (traceback), 2 the user's input, 130 Ctrl-C."""
+    """Run a command. Exit code 0 done, 1 our fault (traceback) or a failed check, 2 the user's input, 130 Ctrl-C."""
     for stream in (sys.stdout, sys.stderr):  # names of files that are no UTF-8 can be shown, if not as they are
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -380,6 +380,30 @@ def predict(
     if asked:
         raise ConfigError(f"--{asked[0].replace('_', '-')} goes with pairs; {run} was trained on {trained.task.name}.")
     answer_part(trained, data, split, {"horizon": horizon, "seed": seed}, as_json=as_json)
+
+
+@app.command()
+def check(
+    run: Annotated[str, typer.Argument(help="A run folder.")],
+    data: Annotated[str | None, typer.Argument(help="A file or data set.", show_default="the run's own")] = None,
+    split: Annotated[str | None, typer.Option(help="valid or test.", show_default="the run's test part")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check that a model keeps what every model should, on your data; exit code 1 where it does not.
+
+    Padding, the other rows of a batch and what comes later change no log-probability; micro-batches give the gradient
+    of the whole batch, steps what the parallel pass gives; saving loses nothing; probabilities sum to one.
+    """
+    from ..data.kinds import check_there
+    from .preflight import check_not_empty, check_runs
+
+    check_not_empty(split=split)
+    check_runs(run)
+    check_there([data] if data else [])
+    from .verifying import verify_run
+
+    if not verify_run(run, data, split=split, as_json=as_json):
+        raise typer.Exit(1)
 
 
 @app.command()

@@ -1,0 +1,116 @@
+"""A few rows of a run's own data, of different lengths: each alone, and all of them padded side by side. CUTS is the
+table.
+
+Shapes: B batch, T steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from ..data.batch import Batch, Tags, Tokens, Values
+from ..data.examples import ExampleStore
+from ..data.numbers import NumberStore
+from ..data.pair_store import PairStore
+from ..data.schema import LABEL, NEXT_TOKEN, NEXT_VALUES, NUMBER, SEQUENCE
+from ..data.store import TokenStore
+
+NUM_ROWS = 6
+MAX_STEPS = 32  # of a row; a model is stepped through each of them
+PADDING = 3  # steps behind the longest row, so that every row is padded
+MASKS = {Tokens: "is_token", Values: "is_step", Tags: "is_word"}
+"""Where each kind of field keeps which of its places are padding."""
+
+
+def real_rows(kind: str, store: Any, context: int | None) -> list[Batch]:
+    """Rows of a part, each a batch without padding, that fit into the context with some padding behind them."""
+    longest = MAX_STEPS if context is None else max(1, min(MAX_STEPS, context - PADDING))
+    return list(CUTS[kind](store, longest))
+
+
+def _lengths(longest: int) -> list[int]:
+    """From the longest down to about a sixth of it."""
+    return [max(1, round(longest * (NUM_ROWS - row) / NUM_ROWS)) for row in range(NUM_ROWS)]
+
+
+def _of_series(store: TokenStore | NumberStore, first: int, longest: int) -> Iterator[Batch]:
+    """Stretches that begin at places spread over all from `first` on; each is read up to its last but one step."""
+    longest = min(longest, len(store) - first)
+    starts = np.linspace(first, len(store) - longest, NUM_ROWS).astype(int)
+    for start, length in zip(starts, _lengths(longest), strict=True):
+        yield store.batch(np.arange(start, start + length + 1)[None])
+
+
+def _of_text(store: TokenStore, longest: int) -> Iterator[Batch]:
+    return _of_series(store, 0, longest)
+
+
+def _of_numbers(store: NumberStore, longest: int) -> Iterator[Batch]:
+    """Of the part; the step before it is read, and not asked for."""
+    return _of_series(store, store.first - 1, longest)
+
+
+def _of_examples(store: ExampleStore, longest: int) -> Iterator[Batch]:
+    """Beginnings of examples, with the answers of the whole."""
+    chosen = np.unique(np.linspace(0, len(store) - 1, NUM_ROWS).astype(int))
+    lengths = _lengths(min(longest, store.inputs.shape[1]))
+    for example, length in zip(chosen, lengths, strict=False):
+        batch = store.batch(np.array([example]))
+        yield Batch({name: _cut(field, length) for name, field in batch.inputs.items()}, batch.targets)
+
+
+def _of_pairs(store: PairStore, longest: int) -> Iterator[Batch]:
+    """From the shortest pair to the longest that fits; the shortest of all where none does."""
+    longer = np.maximum(store.source.lengths, store.target.lengths - 1)
+    order = np.argsort(longer, kind="stable")
+    fitting = order[: max(1, int((longer <= longest).sum()))]
+    for place in np.unique(np.linspace(0, len(fitting) - 1, NUM_ROWS).astype(int)):
+        yield store.batch(fitting[place : place + 1])
+
+
+CUTS: dict[str, Callable[[Any, int], Iterator[Batch]]] = {
+    NEXT_TOKEN: _of_text,
+    NEXT_VALUES: _of_numbers,
+    LABEL: _of_examples,
+    NUMBER: _of_examples,
+    SEQUENCE: _of_pairs,
+}
+"""By the kind of the main target: how rows of at most so many steps are cut from a store."""
+
+
+def side_by_side(rows: Sequence[Batch], context: int | None, *, pads_targets: bool) -> Batch:
+    """The rows as one batch, every one of them padded; targets too, where there is one for each step."""
+    inputs = {name: _padded([row.inputs[name] for row in rows], context) for name in rows[0].inputs}
+    pad = _padded if pads_targets else lambda found, _: _joined(found)
+    return Batch(inputs, {name: pad([row.targets[name] for row in rows], context) for name in rows[0].targets})
+
+
+def _cut(field: Any, length: int) -> Any:
+    """The first steps of a field."""
+    return field.map(lambda tensor: tensor[:, :length])
+
+
+def _padded(rows: Sequence[Any], context: int | None) -> Any:
+    """Fields of one row each as one field. Behind the end of a row its beginning stands again: what padding holds is
+    like anything else, and should not be looked at."""
+    longest = max(row.shape[1] for row in rows)
+    width = longest + PADDING if context is None else max(longest, min(context, longest + PADDING))
+    return _joined([_with_padding(row, width) for row in rows])
+
+
+def _with_padding(row: Any, width: int) -> Any:
+    length = row.shape[1]
+    steps = torch.arange(width)
+    repeated = row.map(lambda tensor: tensor[:, steps % length])
+    return replace(repeated, **{MASKS[type(row)]: (steps < length).unsqueeze(0)})
+
+
+def _joined(rows: Sequence[Any]) -> Any:
+    """Fields of one width below each other."""
+    columns = {part.name: [getattr(row, part.name) for row in rows] for part in fields(rows[0])}
+    return type(rows[0])(**{name: None if found[0] is None else torch.cat(found) for name, found in columns.items()})
