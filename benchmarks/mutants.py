@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
 import copy
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -115,28 +117,32 @@ def mutants_of(name: str) -> list[Mutant]:
     return found
 
 
-def is_noticed(mutant: Mutant | None, name: str, seconds: float) -> bool:
-    """Whether a test fails, or hangs, on a copy of the sources with this fault in it."""
+def outcome(mutant: Mutant | None, name: str, seconds: float) -> str:
+    """What tests say of a copy of the sources with this fault in it: "passed", "failed", or "hung" past the limit."""
     file, tests = TARGETS[name]
     with tempfile.TemporaryDirectory() as folder:
-        shutil.copytree(ROOT / "src", Path(folder) / "src", ignore=shutil.ignore_patterns("*.egg-info"))
+        shutil.copytree(ROOT / "src", Path(folder) / "src", ignore=shutil.ignore_patterns("*.egg-info", "__pycache__"))
         if mutant is not None:
             (Path(folder) / "src/seqwise" / file).write_text(mutant.source)
         environment = {**os.environ, "PYTHONPATH": str(Path(folder) / "src"), "OMP_NUM_THREADS": "1"}
         command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:xdist", "-p", "no:cacheprovider"]
         command += [str(ROOT / "tests" / test) for test in tests]
+        tested = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
         try:
-            ended = subprocess.run(
-                command,
-                cwd=ROOT,
-                env=environment,
-                timeout=seconds,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-            )
+            return "passed" if tested.wait(seconds) == 0 else "failed"
         except subprocess.TimeoutExpired:
-            return True
-        return ended.returncode != 0
+            return "hung"
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(tested.pid, signal.SIGKILL)  # with the processes that tests started
+            tested.wait()
 
 
 def main() -> None:
@@ -149,18 +155,22 @@ def main() -> None:
     noticed = tried = 0
     for name in options.files:
         began = time.perf_counter()
-        if is_noticed(None, name, 3600):
+        if outcome(None, name, 3600) != "passed":
             raise SystemExit(f"the tests of {name} fail without any fault; mend that first.")
         seconds = 60 + 4 * options.jobs * (time.perf_counter() - began)
         everything = mutants_of(name)
         chosen = random.Random(options.seed).sample(everything, min(options.num, len(everything)))
+        ends = []
         with ThreadPoolExecutor(options.jobs) as workers:
-            found = list(workers.map(is_noticed, chosen, repeat(name), repeat(seconds)))
-        noticed, tried = noticed + sum(found), tried + len(found)
-        print(f"{name}: {sum(found)} of {len(found)} noticed (of {len(everything)} possible)")
-        for mutant, is_killed in zip(chosen, found, strict=True):
-            if not is_killed:
-                print(f"  {mutant.file}:{mutant.line} {mutant.change}", flush=True)
+            for mutant, end in zip(chosen, workers.map(outcome, chosen, repeat(name), repeat(seconds)), strict=True):
+                ends.append(end)
+                if end != "failed":
+                    told = "hung" if end == "hung" else "not noticed"
+                    print(f"  {told}: {mutant.file}:{mutant.line} {mutant.change}", flush=True)
+        found = len(ends) - ends.count("passed")
+        noticed, tried = noticed + found, tried + len(ends)
+        hung = f", {ends.count('hung')} by the time limit of {seconds:.0f} s" if "hung" in ends else ""
+        print(f"{name}: {found} of {len(ends)} noticed (of {len(everything)} possible){hung}", flush=True)
     print(f"all: {noticed} of {tried} noticed, {100 * noticed / tried:.1f} %")
 
 
