@@ -172,6 +172,13 @@ def test_what_is_no_run_folder_is_told(tmp_path: Path) -> None:
         Run.open(tmp_path)
 
 
+@pytest.mark.parametrize(("family", "task"), [("seq2seq", "pairs"), ("kalman", "numbers")])
+def test_what_was_not_trained_on_text_has_no_tokenizer_to_go_on_with(family: str, task: str) -> None:
+    run = Run.open(Path(__file__).parent / "fixtures" / "format-2" / family)
+    with pytest.raises(ConfigError, match=f"{family} was trained on {task}, not on text: it does not go on from a"):
+        _ = run.tokenizer
+
+
 # -- the model -------------------------------------------------------------------------------------------------------
 
 
@@ -207,6 +214,25 @@ def test_a_model_of_other_sizes_is_named(run: Run) -> None:
         CheckpointError, match=r"model\.safetensors: the weights do not fit the settings in config\.toml"
     ):
         run.load_model()
+
+
+def test_a_weight_of_another_size_is_named(run: Run) -> None:
+    weights = {name: tensor.clone() for name, tensor in run.build_model().state_dict().items()}
+    weights["head.output.bias"] = torch.zeros(99)
+    write_tensors(run.path / "model.safetensors", weights)
+    with pytest.raises(CheckpointError, match=r"do not fit the settings in config\.toml \(.*head\.output\.bias"):
+        run.load_model()
+
+
+def test_a_run_that_starts_from_the_weights_of_another_has_them_and_says_so(run: Run, tmp_path: Path) -> None:
+    weights = changed(run.build_model(), 1.0).state_dict()
+    tuned = Run.create(tmp_path / "tuned", small_config(), run.vocab, initial_weights=weights)
+    model = Run.open(tuned.path).build_model()
+    assert tuned.load_initial_weights(model)
+    assert all(torch.equal(tensor, weights[name]) for name, tensor in model.state_dict().items())
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    assert not run.load_initial_weights(model)
+    assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
 
 
 def replace_model_dim(run: Run, model_dim: int) -> Run:
@@ -326,6 +352,15 @@ def test_what_a_kill_left_unfinished_is_cleared_away_by_the_next_checkpoint(run:
     shutil.copytree(run.path / "checkpoints" / "4", run.path / "checkpoints" / ".6")
     run.save_checkpoint(checkpoint_at(8))  # the clock fell elsewhere this time: step 6 is not saved again
     assert sorted(p.name for p in (run.path / "checkpoints").iterdir()) == ["4", "8"]
+
+
+@pytest.mark.parametrize("name", [".DS_Store", "1"])
+def test_a_file_that_does_not_belong_there_stands_in_no_checkpoints_way(run: Run, name: str) -> None:
+    (run.path / "checkpoints").mkdir()
+    (run.path / "checkpoints" / name).write_text("not ours")
+    for step in (4, 8, 12):
+        run.save_checkpoint(checkpoint_at(step))
+        same(run.latest_checkpoint()[0], checkpoint_at(step))
 
 
 def test_a_damaged_checkpoint_pushes_no_whole_one_out(run: Run) -> None:
@@ -527,3 +562,24 @@ def test_an_empty_folder_is_filled_even_where_one_stands_in_it(tmp_path: Path, m
     assert Run.open(here).config == small_config()
     with pytest.raises(ConfigError, match="exists already"):
         Run.create(Path("."), small_config(), Vocab(train_tokenizer("char", ["abc\n"])))
+
+
+def test_a_kill_while_an_empty_folder_is_filled_leaves_no_run_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """config.toml comes last: what has none is no run."""
+    here, rename, moved = tmp_path / "here", Path.rename, list[str]()
+    here.mkdir()
+
+    def rename_or_die(self: Path, target: Path) -> Path:
+        moved.append(self.name)
+        if len(moved) == 3:
+            raise KeyboardInterrupt
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", rename_or_die)
+    with pytest.raises(KeyboardInterrupt):
+        Run.create(here, small_config(), Vocab(train_tokenizer("char", ["abc\n"])))
+    assert set(moved) == {"config.toml", "vocab", "log.jsonl"}
+    with pytest.raises(CheckpointError, match=r"it has no config\.toml"):
+        Run.open(here)
