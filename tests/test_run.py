@@ -16,6 +16,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from seqwise.data.batch import Batch, Labels, Tokens, Values
 from seqwise.data.vocab import Vocab
 from seqwise.errors import CheckpointError, ConfigError, SeqwiseError
 from seqwise.models.gpt import GPTConfig
@@ -233,6 +234,17 @@ def test_a_run_that_starts_from_the_weights_of_another_has_them_and_says_so(run:
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     assert not run.load_initial_weights(model)
     assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
+
+
+@pytest.mark.parametrize("are_tokens", [True, False])
+def test_a_run_on_labels_builds_a_model_that_reads_what_sequences_are_made_of(tmp_path: Path, are_tokens: bool) -> None:
+    """Three tokens, or three columns; two answers."""
+    vocab = Vocab(labels=["even", "odd"], input_size=3, inputs_are_tokens=are_tokens)
+    run = Run.create(tmp_path / "run", replace(small_config(), task="label"), vocab)
+    inputs = Tokens(torch.tensor([[0, 2, 1, 2]])) if are_tokens else Values(torch.randn(1, 4, 3))
+    batch = Batch({"tokens" if are_tokens else "values": inputs}, {"label": Labels(torch.tensor([1]))})
+    model = Run.open(run.path).build_model()
+    assert model.predict(batch).log_probs.shape == (1, 2)
 
 
 def replace_model_dim(run: Run, model_dim: int) -> Run:
