@@ -13,11 +13,11 @@ import argparse
 import ast
 import contextlib
 import copy
+import multiprocessing
 import os
 import random
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -26,6 +26,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import repeat
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parent.parent
 TARGETS = {
@@ -46,6 +48,8 @@ COMPARED = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, 
 COMPARED |= {ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In}
 COMPUTED = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult}
 COMPUTED |= {ast.BitOr: ast.BitAnd, ast.Pow: ast.Mult}
+PROCESSES = multiprocessing.get_context("forkserver")  # which imports what takes long once, and forks for each fault
+PRELOADED = ["torch", "numba", "sklearn.decomposition", "sacrebleu", "safetensors.torch", "tokenizers"]
 JOINED = {ast.And: ast.Or, ast.Or: ast.And}
 
 
@@ -120,32 +124,35 @@ def mutants_of(name: str) -> list[Mutant]:
     return found
 
 
+def run_tests(sources: str, tests: list[str]) -> None:
+    """In a process of its own that knows nothing of seqwise yet: the exit code is that of pytest."""
+    os.setsid()
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for stream in range(3):
+        os.dup2(nowhere, stream)
+    os.chdir(ROOT)
+    sys.path.insert(0, sources)
+    os.environ["PYTHONPATH"] = sources
+    sys.exit(int(pytest.main(["-q", "-x", "-p", "no:xdist", "-p", "no:cacheprovider", *tests])))
+
+
 def outcome(mutant: Mutant | None, name: str, seconds: float) -> str:
     """What tests say of a copy of the sources with this fault in it: "passed", "failed", or "hung" past the limit."""
     file, tests = TARGETS[name]
     with tempfile.TemporaryDirectory() as folder:
-        shutil.copytree(ROOT / "src", Path(folder) / "src", ignore=shutil.ignore_patterns("*.egg-info", "__pycache__"))
+        sources = Path(folder) / "src"
+        shutil.copytree(ROOT / "src", sources, ignore=shutil.ignore_patterns("*.egg-info", "__pycache__"))
         if mutant is not None:
-            (Path(folder) / "src/seqwise" / file).write_text(mutant.source)
-        environment = {**os.environ, "PYTHONPATH": str(Path(folder) / "src"), "OMP_NUM_THREADS": "1"}
-        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:xdist", "-p", "no:cacheprovider"]
-        command += [str(ROOT / "tests" / test) for test in tests]
-        tested = subprocess.Popen(
-            command,
-            cwd=ROOT,
-            env=environment,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        try:
-            return "passed" if tested.wait(seconds) == 0 else "failed"
-        except subprocess.TimeoutExpired:
-            return "hung"
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(tested.pid, signal.SIGKILL)  # with the processes that tests started
-            tested.wait()
+            (sources / "seqwise" / file).write_text(mutant.source)
+        command = (str(sources), [str(ROOT / "tests" / test) for test in tests])
+        tested = PROCESSES.Process(target=run_tests, args=command)
+        tested.start()
+        tested.join(seconds)
+        end = "hung" if tested.is_alive() else "failed" if tested.exitcode else "passed"
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(tested.pid, signal.SIGKILL)  # with the processes that tests started
+        tested.join()
+        return end
 
 
 def main() -> None:
@@ -155,6 +162,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     options = parser.parse_known_args()[0]
+    os.environ["OMP_NUM_THREADS"] = "1"
+    PROCESSES.set_forkserver_preload(PRELOADED)
     noticed = tried = 0
     for name in options.files:
         began = time.perf_counter()
