@@ -285,6 +285,13 @@ def test_search_that_runs_out_of_continuations_returns_what_it_has(make_chain: M
     assert [h.tokens for h in found] == [[2]]
 
 
+@pytest.mark.parametrize("stop", [None, 3])
+def test_what_is_impossible_is_no_result_even_where_more_are_asked_for(make_chain: MakeChain, stop: int | None) -> None:
+    chain = make_chain([[0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [1.0, 0.0, 0.0, 0.0], [0.25] * 4])  # one way only
+    config = DecodingConfig(method="beam", beam_width=3, num_results=3, max_tokens=4, stop=stop)
+    assert generate(chain, [[0]], config)[0] == [Hypothesis([1, 2, 0, 1], 0.0, False)]
+
+
 def test_a_gpt_is_searched_beyond_its_context(gpt: Any) -> None:
     config = DecodingConfig(method="beam", beam_width=3, num_results=2, max_tokens=20)
     prompts = [[0], [0, 1, 2, 1, 1, 0, 2], [2, 1] * 10]
