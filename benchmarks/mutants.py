@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
 import copy
+import multiprocessing
 import os
 import random
 import shutil
-import subprocess
+import signal
 import sys
 import tempfile
 import time
@@ -25,6 +27,8 @@ from dataclasses import dataclass
 from itertools import repeat
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
 TARGETS = {
     "loop": ("training/loop.py", ["training/test_loop.py", "training/test_timing.py"]),
@@ -32,15 +36,24 @@ TARGETS = {
         "training/session.py",
         ["training/test_session.py", "training/test_em.py", "tasks/test_tasks.py"],
     ),
+    "preparing": (
+        "training/preparing.py",
+        ["training/test_session.py", "training/test_transfer.py", "tasks/test_tasks.py"],
+    ),
     "likelihood": ("evaluation/likelihood.py", ["evaluation/test_likelihood.py", "cli/test_evaluate_text.py"]),
-    "segments": ("evaluation/segments.py", ["evaluation/test_segments.py", "evaluation/test_translations.py"]),
-    "beam": ("decoding/beam.py", ["decoding/test_search.py"]),
-    "run": ("run.py", ["test_run.py", "test_old_formats.py"]),
+    "segments": (
+        "evaluation/segments.py",
+        ["evaluation/test_segments.py", "evaluation/test_translations.py", "evaluation/test_likelihood.py"],
+    ),
+    "beam": ("decoding/beam.py", ["decoding/test_search.py", "decoding/test_choices.py", "decoding/test_translate.py"]),
+    "run": ("run.py", ["test_run.py", "test_old_formats.py", "tasks/test_pairs_task.py"]),
 }
 COMPARED = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq}
 COMPARED |= {ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In}
 COMPUTED = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult}
 COMPUTED |= {ast.BitOr: ast.BitAnd, ast.Pow: ast.Mult}
+PROCESSES = multiprocessing.get_context("forkserver")  # which imports what takes long once, and forks for each fault
+PRELOADED = ["torch", "numba", "sklearn.decomposition", "sacrebleu", "safetensors.torch", "tokenizers"]
 JOINED = {ast.And: ast.Or, ast.Or: ast.And}
 
 
@@ -115,28 +128,35 @@ def mutants_of(name: str) -> list[Mutant]:
     return found
 
 
-def is_noticed(mutant: Mutant | None, name: str, seconds: float) -> bool:
-    """Whether a test fails, or hangs, on a copy of the sources with this fault in it."""
+def run_tests(sources: str, tests: list[str]) -> None:
+    """In a process of its own that knows nothing of seqwise yet: the exit code is that of pytest."""
+    os.setsid()
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for stream in range(3):
+        os.dup2(nowhere, stream)
+    os.chdir(ROOT)
+    sys.path.insert(0, sources)
+    os.environ["PYTHONPATH"] = sources
+    sys.exit(int(pytest.main(["-q", "-x", "-p", "no:xdist", "-p", "no:cacheprovider", *tests])))
+
+
+def outcome(mutant: Mutant | None, name: str, seconds: float) -> str:
+    """What tests say of a copy of the sources with this fault in it: "passed", "failed", or "hung" past the limit."""
     file, tests = TARGETS[name]
     with tempfile.TemporaryDirectory() as folder:
-        shutil.copytree(ROOT / "src", Path(folder) / "src", ignore=shutil.ignore_patterns("*.egg-info"))
+        sources = Path(folder) / "src"
+        shutil.copytree(ROOT / "src", sources, ignore=shutil.ignore_patterns("*.egg-info", "__pycache__"))
         if mutant is not None:
-            (Path(folder) / "src/seqwise" / file).write_text(mutant.source)
-        environment = {**os.environ, "PYTHONPATH": str(Path(folder) / "src"), "OMP_NUM_THREADS": "1"}
-        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:xdist", "-p", "no:cacheprovider"]
-        command += [str(ROOT / "tests" / test) for test in tests]
-        try:
-            ended = subprocess.run(
-                command,
-                cwd=ROOT,
-                env=environment,
-                timeout=seconds,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-            )
-        except subprocess.TimeoutExpired:
-            return True
-        return ended.returncode != 0
+            (sources / "seqwise" / file).write_text(mutant.source)
+        command = (str(sources), [str(ROOT / "tests" / test) for test in tests])
+        tested = PROCESSES.Process(target=run_tests, args=command)
+        tested.start()
+        tested.join(seconds)
+        end = "hung" if tested.is_alive() else "failed" if tested.exitcode else "passed"
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(tested.pid, signal.SIGKILL)  # with the processes that tests started
+        tested.join()
+        return end
 
 
 def main() -> None:
@@ -146,21 +166,27 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args()
+    os.environ["OMP_NUM_THREADS"] = "1"
+    PROCESSES.set_forkserver_preload(PRELOADED)
     noticed = tried = 0
     for name in options.files:
         began = time.perf_counter()
-        if is_noticed(None, name, 3600):
+        if outcome(None, name, 3600) != "passed":
             raise SystemExit(f"the tests of {name} fail without any fault; mend that first.")
         seconds = 60 + 4 * options.jobs * (time.perf_counter() - began)
         everything = mutants_of(name)
         chosen = random.Random(options.seed).sample(everything, min(options.num, len(everything)))
+        ends = []
         with ThreadPoolExecutor(options.jobs) as workers:
-            found = list(workers.map(is_noticed, chosen, repeat(name), repeat(seconds)))
-        noticed, tried = noticed + sum(found), tried + len(found)
-        print(f"{name}: {sum(found)} of {len(found)} noticed (of {len(everything)} possible)")
-        for mutant, is_killed in zip(chosen, found, strict=True):
-            if not is_killed:
-                print(f"  {mutant.file}:{mutant.line} {mutant.change}", flush=True)
+            for mutant, end in zip(chosen, workers.map(outcome, chosen, repeat(name), repeat(seconds)), strict=True):
+                ends.append(end)
+                if end != "failed":
+                    told = "hung" if end == "hung" else "not noticed"
+                    print(f"  {told}: {mutant.file}:{mutant.line} {mutant.change}", flush=True)
+        found = len(ends) - ends.count("passed")
+        noticed, tried = noticed + found, tried + len(ends)
+        hung = f", {ends.count('hung')} by the time limit of {seconds:.0f} s" if "hung" in ends else ""
+        print(f"{name}: {found} of {len(ends)} noticed (of {len(everything)} possible){hung}", flush=True)
     print(f"all: {noticed} of {tried} noticed, {100 * noticed / tried:.1f} %")
 
 

@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import schemas
 import torch
 from safetensors.torch import load_file
 
+from seqwise.data.batch import Batch, Labels, Tokens, Values
 from seqwise.data.schema import Schema, text_schema
 from seqwise.errors import CheckpointError, ConfigError, SeqwiseError
 from seqwise.models.gpt import GPTConfig
@@ -173,6 +175,13 @@ def test_what_is_no_run_folder_is_told(tmp_path: Path) -> None:
         Run.open(tmp_path)
 
 
+@pytest.mark.parametrize(("family", "task"), [("seq2seq", "pairs"), ("kalman", "numbers")])
+def test_what_was_not_trained_on_text_has_no_tokenizer_to_go_on_with(family: str, task: str) -> None:
+    run = Run.open(Path(__file__).parent / "fixtures" / "format-2" / family)
+    with pytest.raises(ConfigError, match=f"{family} was trained on {task}, not on text: it does not go on from a"):
+        _ = run.tokenizer
+
+
 # -- the model -------------------------------------------------------------------------------------------------------
 
 
@@ -208,6 +217,38 @@ def test_a_model_of_other_sizes_is_named(run: Run) -> None:
         CheckpointError, match=r"model\.safetensors: the weights do not fit the settings in config\.toml"
     ):
         run.load_model()
+
+
+def test_a_weight_of_another_size_is_named(run: Run) -> None:
+    weights = {name: tensor.clone() for name, tensor in run.build_model().state_dict().items()}
+    weights["head.tokens.output.bias"] = torch.zeros(99)
+    write_tensors(run.path / "model.safetensors", weights)
+    with pytest.raises(
+        CheckpointError, match=r"do not fit the settings in config\.toml \(.*head\.tokens\.output\.bias"
+    ):
+        run.load_model()
+
+
+def test_a_run_that_starts_from_the_weights_of_another_has_them_and_says_so(run: Run, tmp_path: Path) -> None:
+    weights = changed(run.build_model(), 1.0).state_dict()
+    tuned = Run.create(tmp_path / "tuned", small_config(), run.schema, initial_weights=weights)
+    model = Run.open(tuned.path).build_model()
+    assert tuned.load_initial_weights(model)
+    assert all(torch.equal(tensor, weights[name]) for name, tensor in model.state_dict().items())
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    assert not run.load_initial_weights(model)
+    assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
+
+
+@pytest.mark.parametrize("are_tokens", [True, False])
+def test_a_run_on_labels_builds_a_model_that_reads_what_sequences_are_made_of(tmp_path: Path, are_tokens: bool) -> None:
+    """Three tokens, or three columns; two answers."""
+    schema = schemas.of_answers(2, **{"vocab_size" if are_tokens else "num_columns": 3})
+    run = Run.create(tmp_path / "run", replace(small_config(), task="label"), schema)
+    inputs = Tokens(torch.tensor([[0, 2, 1, 2]])) if are_tokens else Values(torch.randn(1, 4, 3))
+    batch = Batch({"tokens" if are_tokens else "values": inputs}, {"label": Labels(torch.tensor([1]))})
+    model = Run.open(run.path).build_model()
+    assert model.predict(batch).log_probs.shape == (1, 2)
 
 
 def replace_model_dim(run: Run, model_dim: int) -> Run:
@@ -327,6 +368,15 @@ def test_what_a_kill_left_unfinished_is_cleared_away_by_the_next_checkpoint(run:
     shutil.copytree(run.path / "checkpoints" / "4", run.path / "checkpoints" / ".6")
     run.save_checkpoint(checkpoint_at(8))  # the clock fell elsewhere this time: step 6 is not saved again
     assert sorted(p.name for p in (run.path / "checkpoints").iterdir()) == ["4", "8"]
+
+
+@pytest.mark.parametrize("name", [".DS_Store", "1"])
+def test_a_file_that_does_not_belong_there_stands_in_no_checkpoints_way(run: Run, name: str) -> None:
+    (run.path / "checkpoints").mkdir()
+    (run.path / "checkpoints" / name).write_text("not ours")
+    for step in (4, 8, 12):
+        run.save_checkpoint(checkpoint_at(step))
+        same(run.latest_checkpoint()[0], checkpoint_at(step))
 
 
 def test_a_damaged_checkpoint_pushes_no_whole_one_out(run: Run) -> None:
@@ -528,3 +578,24 @@ def test_an_empty_folder_is_filled_even_where_one_stands_in_it(tmp_path: Path, m
     assert Run.open(here).config == small_config()
     with pytest.raises(ConfigError, match="exists already"):
         Run.create(Path("."), small_config(), text_schema(train_tokenizer("char", ["abc\n"])))
+
+
+def test_a_kill_while_an_empty_folder_is_filled_leaves_no_run_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """config.toml comes last: what has none is no run."""
+    here, rename, moved = tmp_path / "here", Path.rename, list[str]()
+    here.mkdir()
+
+    def rename_or_die(self: Path, target: Path) -> Path:
+        moved.append(self.name)
+        if len(moved) == 3:
+            raise KeyboardInterrupt
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", rename_or_die)
+    with pytest.raises(KeyboardInterrupt):
+        Run.create(here, small_config(), text_schema(train_tokenizer("char", ["abc\n"])))
+    assert set(moved) == {"config.toml", "vocab", "log.jsonl"}
+    with pytest.raises(CheckpointError, match=r"it has no config\.toml"):
+        Run.open(here)

@@ -12,7 +12,7 @@ import torch
 
 from seqwise.data.batch import next_token_batch, prompt_batch
 from seqwise.decoding import DecodingConfig, Hypothesis, generate
-from seqwise.decoding.beam import beam_search
+from seqwise.decoding.beam import Candidates, beam_search
 from seqwise.errors import ConfigError
 
 MakeChain = Callable[[list[list[float]]], Any]
@@ -160,6 +160,76 @@ def test_of_equal_hypotheses_the_one_with_the_lower_tokens_is_found(make_chain: 
 
 
 @each_stop
+@each_penalty
+def test_prompts_with_limits_of_their_own_give_what_each_gives_alone(
+    chain: Any, stop: int | None, penalty: float
+) -> None:
+    config = DecodingConfig(method="beam", beam_width=2, num_results=2, max_tokens=9, stop=stop, length_penalty=penalty)
+    limits = [5, 1, 3]
+    with torch.inference_mode():
+        together = beam_search(chain, prompt_batch(PROMPTS), config, limits)
+        alone = [beam_search(chain, prompt_batch([p]), config, [n])[0] for p, n in zip(PROMPTS, limits, strict=True)]
+    assert together == alone
+    longest = [max(len(h.tokens) for h in found) for found in together]
+    assert longest == limits if stop is None else all(n <= limit for n, limit in zip(longest, limits, strict=True))
+
+
+def penalised(model: Any, prompt: list[int], tokens: list[int], penalty: float) -> float:
+    """log p, with that of each token which was added before multiplied by the penalty."""
+    before = [log_prob(model, prompt, tokens[:place]) if place else 0.0 for place in range(len(tokens) + 1)]
+    return sum(
+        (before[place + 1] - before[place]) * (penalty if token in tokens[:place] else 1.0)
+        for place, token in enumerate(tokens)
+    )
+
+
+@each_stop
+@pytest.mark.parametrize("repetition_penalty", [0.5, 1.5, 2.0])
+@pytest.mark.parametrize("length_penalty", [0.0, 1.0])
+def test_a_penalty_on_repeats_decides_the_order_and_the_true_log_probability_is_told(
+    chain: Any, stop: int | None, repetition_penalty: float, length_penalty: float
+) -> None:
+    """Three prompts side by side, with a beam as wide as all texts, against ranking every continuation."""
+    settings: dict[str, Any] = {"stop": stop, "length_penalty": length_penalty, "num_results": 4}
+    config = DecodingConfig(
+        method="beam", beam_width=81, max_tokens=LENGTH, repetition_penalty=repetition_penalty, **settings
+    )
+    with torch.inference_mode():
+        beams = beam_search(chain, prompt_batch(PROMPTS), config, [LENGTH] * 3)
+    for prompt, found in zip(PROMPTS, beams, strict=True):
+        everything = every_continuation(chain, prompt, stop, 0.0)
+        totals = {tuple(h.tokens): penalised(chain, prompt, h.tokens, repetition_penalty) for h in everything}
+        expected = sorted((total / len(tokens) ** length_penalty for tokens, total in totals.items()), reverse=True)
+        assert [h.score(length_penalty) for h in found] == pytest.approx(expected[:4])
+        for hypothesis in found:
+            tokens = hypothesis.tokens
+            assert hypothesis.ranked_by == pytest.approx(totals[tuple(tokens)])
+            assert hypothesis.log_prob == pytest.approx(log_prob(chain, prompt, tokens))
+
+
+def test_whoever_watches_sees_the_candidates_of_each_step_and_which_of_them_go_on(make_chain: MakeChain) -> None:
+    """A beam of two over two prompts; 3 ends. The second prompt is done at once, and is not seen again."""
+    rows = [[0.0, 0.5, 0.3, 0.2], [0.0, 0.6, 0.1, 0.3], [0.0, 0.25, 0.35, 0.4], [0.02, 0.01, 0.01, 0.96]]
+    config = DecodingConfig(method="beam", beam_width=2, max_tokens=2, stop=3)
+    seen: list[Candidates] = []
+    with torch.inference_mode():
+        beams = beam_search(make_chain(rows), prompt_batch([[0], [3]]), config, [2, 2], seen.append)
+    assert [[h.tokens for h in found] for found in beams] == [[[1, 1]], [[3]]]
+    first, second = seen
+    assert first.parents.tolist() == [[0, 0, 0, 0], [1, 1, 1, 1]]
+    assert first.tokens.tolist() == [[1, 2, 3, 0], [3, 0, 1, 2]]
+    assert first.totals[0, :3].tolist() == pytest.approx([math.log(p) for p in (0.5, 0.3, 0.2)])
+    assert first.ends.tolist() == [[False] * 4, [True, False, False, False]]  # 0.2 is behind the two that go on
+    assert first.goes_on.tolist() == [[True, True, False, False], [False, True, True, False]]
+    assert second.parents.tolist() == [[0, 0, 1, 1]]
+    assert second.tokens.tolist() == [[1, 3, 3, 2]]
+    expected = [math.log(p) for p in (0.5 * 0.6, 0.5 * 0.3, 0.3 * 0.4, 0.3 * 0.35)]
+    assert second.totals[0].tolist() == pytest.approx(expected)
+    assert second.ends.tolist() == [[False, True, True, False]]
+    assert second.goes_on.tolist() == [[True, False, False, True]]
+
+
+@each_stop
 @pytest.mark.parametrize("method", ["beam", "exhaustive"])
 def test_prompts_side_by_side_give_what_each_gives_alone(model: Any, method: Any, stop: int | None) -> None:
     config = DecodingConfig(method=method, beam_width=3, num_results=3, max_tokens=5, stop=stop, length_penalty=0.7)
@@ -213,6 +283,13 @@ def test_search_that_runs_out_of_continuations_returns_what_it_has(make_chain: M
     chain = make_chain([[0.0, 0.0, 1.0], [0.0, 0.0, 1.0], [0.0, 0.0, 1.0]])  # nothing but the stop token
     found = generate(chain, [[0]], DecodingConfig(method="beam", beam_width=3, num_results=3, max_tokens=5, stop=2))[0]
     assert [h.tokens for h in found] == [[2]]
+
+
+@pytest.mark.parametrize("stop", [None, 3])
+def test_what_is_impossible_is_no_result_even_where_more_are_asked_for(make_chain: MakeChain, stop: int | None) -> None:
+    chain = make_chain([[0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [1.0, 0.0, 0.0, 0.0], [0.25] * 4])  # one way only
+    config = DecodingConfig(method="beam", beam_width=3, num_results=3, max_tokens=4, stop=stop)
+    assert generate(chain, [[0]], config)[0] == [Hypothesis([1, 2, 0, 1], 0.0, False)]
 
 
 def test_a_gpt_is_searched_beyond_its_context(gpt: Any) -> None:

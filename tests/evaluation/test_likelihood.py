@@ -19,7 +19,15 @@ from seqwise.config import to_json
 from seqwise.data.batch import Batch, Tokens, next_token_batch
 from seqwise.data.store import Sparse, TokenStore, store_of_text
 from seqwise.errors import ConfigError
-from seqwise.evaluation.likelihood import CHUNK, Score, evaluate, nats_by_position, token_nats
+from seqwise.evaluation.likelihood import (
+    CHUNK,
+    Score,
+    evaluate,
+    nats_by_position,
+    num_stretches,
+    stretch_edges,
+    token_nats,
+)
 from seqwise.evaluation.segments import Difference, Segments, compare_segments, joined
 from seqwise.models import MODELS
 from seqwise.models.contract import State
@@ -146,6 +154,7 @@ def test_the_signature_names_view_context_stride_data_and_version() -> None:
     assert sliding[3].startswith("bootstrap=1000x")
     assert sliding[4].startswith("seqwise=")
     assert evaluate(model, store, view="sliding").signature.startswith(f"sliding:context={CONTEXT},stride=3|")
+    assert evaluate(model, store, view="sliding", context=1).signature.startswith("sliding:context=1,stride=1|")
     assert evaluate(model, store, view="disjoint", context=4).signature.startswith("disjoint:context=4|")
 
 
@@ -176,6 +185,32 @@ def test_formulas_are_sums_over_segments_divided_once() -> None:
     assert set(score.to_dict()) >= {
         "nats_per_token", "perplexity", "bits_per_char", "tokens", "interval", "signature"
     }  # fmt: skip
+
+
+def test_letters_of_unknown_words_are_in_the_bits_and_their_interval_but_not_in_the_nats() -> None:
+    score = Score(np.full(8, 10.0), np.full(8, 5), 240, "by hand", letters=np.full(8, 2.0), unknown=3)
+    assert score.bits_per_char == pytest.approx(8 * 12 / math.log(2) / 240)
+    assert score.bits_interval == pytest.approx((score.bits_per_char, score.bits_per_char))
+    assert score.nats_per_token == pytest.approx(2.0)
+    assert score.interval == pytest.approx((2.0, 2.0))
+    share = 8 * 2.0 / math.log(2) / 240
+    assert f"3 of 40 tokens are unknown words (7.50 %); their letters are {share:.4f} of the bits" in score.headline()
+    without = Score(score.nats, score.counts, 240, "by hand")
+    assert (without.unknown, without.unknown_share, without.letters_per_token) == (0, 0.0, 0.0)
+    assert without.interval == pytest.approx((2.0, 2.0))
+
+
+@pytest.mark.parametrize(
+    ("num_chars", "num"),
+    [(1, 1), (19, 1), (20, 2), (95, 9), (100, 10), (999, 10), (1099, 10), (1100, 11), (39_999, 399), (10**6, 400)],
+)
+def test_stretches_are_of_a_hundred_characters_up_to_four_hundred_and_ten_in_a_short_text(
+    num_chars: int, num: int
+) -> None:
+    assert num_stretches(num_chars) == num
+    edges = stretch_edges(num_chars, num)
+    assert (edges[0], edges[-1], len(edges)) == (0, num_chars, num + 1)
+    assert np.ptp(np.diff(edges)) <= 1
 
 
 def test_a_hopeless_model_has_a_perplexity_that_is_still_a_number() -> None:

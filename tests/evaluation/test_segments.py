@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from seqwise.errors import ConfigError
 from seqwise.evaluation.segments import (
     LEAST_SEGMENTS,
     Difference,
@@ -17,6 +18,7 @@ from seqwise.evaluation.segments import (
     compare_segments,
     interval_in_words,
     joined,
+    same_data,
 )
 
 TRIALS = 400
@@ -80,6 +82,14 @@ def test_few_segments_are_too_little_to_tell(num: int) -> None:
     assert first.interval == (-math.inf, math.inf)
 
 
+def test_scores_of_other_stretches_are_not_compared() -> None:
+    eight = segments(np.full(8, 100.0))
+    for other in (segments(np.full(9, 100.0)), Segments.of(np.full(8, 100.0), np.full(8, 99.0))):
+        assert not same_data(eight, other)
+        with pytest.raises(ConfigError, match="only where they are of the same data"):
+            compare_segments(eight, other)
+
+
 def test_as_many_as_are_enough_tell_what_all_of_them_say() -> None:
     first, second = segments(np.full(LEAST_SEGMENTS, 100.0)), segments(np.full(LEAST_SEGMENTS, 110.0))
     found = compare_segments(first, second)
@@ -100,6 +110,7 @@ def test_points_of_students_t_are_those_of_the_tables(freedom: int, point: float
 
 def test_an_interval_in_words() -> None:
     assert interval_in_words((-0.0, 1.25), 2) == "95 %: 0.00 to 1.25"
+    assert interval_in_words((-1.25, -0.0), 2) == "95 %: -1.25 to 0.00"
     assert interval_in_words((-math.inf, math.inf), 2) == "too little data for an interval"
 
 
@@ -125,6 +136,29 @@ def test_students_t_is_that_of_the_tables(freedom: int, point: float) -> None:
     assert _t(freedom) == pytest.approx(point, abs=2e-4)
 
 
-def test_a_metric_says_which_way_is_better() -> None:
-    assert Metric("chrF", "chrF", is_higher_better=True).better == "higher"
-    assert Metric("bits per character", "bits/char").better == "lower"
+def test_a_metric_says_which_way_is_better_and_is_shown_as_people_know_it() -> None:
+    chrf, bits = Metric("chrF", "chrF", is_higher_better=True), Metric("bits per character", "bits/char")
+    assert (chrf.better, chrf.shown(-61.5), chrf.cost(61.5)) == ("higher", 61.5, -61.5)
+    assert (bits.better, bits.shown(2.5), bits.cost(2.5)) == ("lower", 2.5, 2.5)
+
+
+def test_fewer_segments_are_enough_only_where_all_of_them_agreeing_could_not_be_chance() -> None:
+    """A sign test: N fair coins all fall on one side with probability 2 / 2**N."""
+    assert 2 * 0.5**LEAST_SEGMENTS <= 0.05 < 2 * 0.5 ** (LEAST_SEGMENTS - 1)
+
+
+def test_a_value_is_the_ratio_of_the_sums_however_small_they_are() -> None:
+    assert Segments.of(np.full(8, 0.01), np.full(8, 0.005)).value == pytest.approx(2.0)
+
+
+def test_one_seed_joined_with_none_is_itself() -> None:
+    one = Segments(np.random.default_rng(0).gamma(4.0, size=(1, 8, 10)), "bleu")
+    found = joined([one])
+    assert (found.kind, found.value, found.interval) == (one.kind, one.value, one.interval)
+
+
+def test_models_that_differ_by_rounding_alone_are_not_told_apart() -> None:
+    totals = np.random.default_rng(0).gamma(4.0, 50.0, size=40)
+    first, second = segments(totals), segments(totals * (1 + 1e-10))
+    assert not compare_segments(first, second).is_distinguishable
+    assert not compare_segments(second, first).is_distinguishable

@@ -31,6 +31,33 @@ def test_values_from_sums_are_those_of_sacrebleu(pairs: list[tuple[str, str]]) -
     assert score.chrf == pytest.approx(CHRF().corpus_score(hypotheses, [references]).score, abs=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("hypothesis", "reference"),
+    [("im Park", "im"), ("im", "im Park"), ("Mann", "Mannheim läuft"), (", im", "im"), ("ein", ""), ("", "ein")],
+)
+def test_sentences_of_fewer_letters_and_words_than_n_are_scored_as_sacrebleu_scores_them(
+    hypothesis: str, reference: str
+) -> None:
+    score = score_of([hypothesis], [reference])
+    assert score.bleu == pytest.approx(BLEU().corpus_score([hypothesis], [[reference]]).score, abs=1e-6)
+    assert score.chrf == pytest.approx(CHRF().corpus_score([hypothesis], [[reference]]).score, abs=1e-9)
+
+
+def test_an_interval_of_per_cents_ends_at_none_and_at_all() -> None:
+    """Of eight sentences one is wrong, or one is right: stretched as few sentences ask for, it would go beyond."""
+    references = many_references(8)
+    wrong = ["x x x x x"] * 8
+    for score, end in (
+        (score_of([*references[:7], wrong[7]], references), 1),
+        (score_of([*wrong[:7], references[7]], references), 0),
+    ):
+        for name, value in (("bleu", score.bleu), ("chrf", score.chrf)):
+            interval = score.to_dict()[f"{name}_interval"]
+            assert interval[end] == 100.0 * end
+            assert interval[0] < value < interval[1]
+            assert 0 < interval[1 - end] < 100
+
+
 def noisy(references: list[str], share: float, seed: int) -> list[str]:
     random = np.random.default_rng(seed)
     return [

@@ -327,7 +327,7 @@ def test_guesses_take_the_place_of_the_truth_ever_more_often() -> None:
 @pytest.mark.parametrize("micro_batches", [1, 2, 3])
 def test_scheduled_sampling_counts_updates_however_many_parts_a_batch_has(micro_batches: int) -> None:
     model, batch = build(("seq2seq", {**SMALL, "scheduled_sampling": 5.0})).train(), pair_batch(SOURCES, TARGETS)
-    batches = SimpleNamespace(batch=lambda step: batch)
+    batches = SimpleNamespace(batch=lambda step, model: batch)
     list(train(model, batches, TrainingConfig(steps=4, micro_batches=micro_batches)))
     assert int(model.updates) == 4
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import copy
 import math
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,7 @@ from seqwise.models import MODELS
 from seqwise.models.contract import Loss, State, Term
 from seqwise.run import Checkpoint
 from seqwise.settings import TrainingConfig
+from seqwise.training import loop
 from seqwise.training.loop import Hooks, Trainer, evaluation_steps, sample_steps, train
 from seqwise.training.optimizers import set_rate
 from seqwise.training.report import CLOCK_FIELDS, Report
@@ -137,7 +140,20 @@ def test_reports_say_where_training_stands() -> None:
     assert [r.step for r in reports] == [4, 8, 10]  # and at the end
     assert [r.tokens for r in reports] == [4 * CONTEXT * step for step in (4, 8, 10)]
     assert [r.learning_rate for r in reports] == pytest.approx([0.01 * (1 - 0.5 * s / 10) for s in (3, 7, 9)])
-    assert all(r.steps == 10 and r.seconds > 0 and r.tokens_per_second > 0 for r in reports)
+    assert all(r.steps == 10 and r.seconds > 0 for r in reports)
+    assert [r.tokens_per_second for r in reports] == pytest.approx([r.tokens / r.seconds for r in reports])
+
+
+def test_the_first_report_is_of_the_first_batch_and_no_more() -> None:
+    model, batch = tiny_model("gpt"), batches_for("gpt").batch(0)
+    objective = model.loss(batch).over(batch.counts())
+    objective.backward()
+    norm = torch.stack([parameter.grad.norm() for parameter in model.parameters()]).norm()
+    first = next(train(tiny_model("gpt"), batches_for("gpt"), quiet(clip_norm=1e3)))
+    assert first.loss == pytest.approx(float(objective.detach()), rel=1e-5)
+    assert first.gradient_norm == pytest.approx(float(norm), rel=1e-5)
+    assert first.gradient_norm < 1  # else a norm that begins at one would not be seen
+    assert first.clipped == 0
 
 
 def test_a_report_averages_over_the_tokens_since_the_last_one() -> None:
@@ -291,6 +307,74 @@ def heights(saved: list[Checkpoint]) -> list[float]:
     return [round(float(checkpoint.weights["height"]), 3) for checkpoint in saved]
 
 
+@pytest.mark.parametrize(("steps", "every"), [(3, 1), (400, 2), (1000, 5)])
+def test_about_two_hundred_reports_come_by_default(steps: int, every: int) -> None:
+    reports = train(Climber(), batches_for("gpt"), climbing(steps=steps, learning_rate=1e-4, report_every=0))
+    assert [r.step for r in reports] == list(range(every, steps + 1, every))
+
+
+def test_no_more_seconds_are_told_than_have_passed() -> None:
+    """With a step that fails and a validation that is no number, whose time counts too."""
+    validations = scripted([1.0, math.nan, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0])
+    config = climbing(steps=5, learning_rate=0.45, evaluate_every=1)
+    began = time.perf_counter()
+    reports = list(train(Climber(), batches_for("gpt"), config, hooks=Hooks(validations)))
+    assert sum(r.event is not None for r in reports) >= 2
+    assert reports[0].seconds > 0
+    assert reports[-1].seconds <= time.perf_counter() - began
+
+
+def test_a_checkpoint_is_made_every_so_many_seconds_and_at_both_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step takes ten seconds. What is due after a step is written as soon as the next one shows that it was good."""
+    model, clock, saved = Climber(), 1000.0, list[int]()
+
+    def objective(batch: Batch, state: State | None) -> Loss:
+        nonlocal clock
+        clock += 10
+        return model.loss(batch, state)
+
+    monkeypatch.setattr(loop, "time", SimpleNamespace(monotonic=lambda: clock, perf_counter=time.perf_counter))
+    hooks = Hooks(checkpoint=lambda checkpoint: saved.append(checkpoint.step))
+    config = climbing(steps=9, learning_rate=0.01, checkpoint_seconds=30.0)
+    list(train(model, batches_for("gpt"), config, objective=objective, hooks=hooks))
+    assert saved == [0, 3, 7, 9]
+
+
+def test_validations_without_gain_are_counted_on_after_going_back() -> None:
+    """The second brought nothing; the fourth step fails once, and the good copy is of the second."""
+    model, calls = tiny_model("gpt"), 0
+
+    def objective(batch: Batch, state: State | None) -> Loss:
+        nonlocal calls
+        calls += 1
+        loss = model.loss(batch, state)
+        return Loss({"next_token": Term(loss.terms["next_token"].total * (math.nan if calls == 4 else 1.0), 1)})
+
+    hooks = Hooks(validate=scripted([1.0, 2.0, 2.0, 2.0, 2.0, 2.0]))
+    config = quiet(steps=20, evaluate_every=1, patience=3)
+    reports = list(train(model, batches_for("gpt"), config, objective=objective, hooks=hooks))
+    assert [r.step for r in reports] == [1, 2, 3, 2, 3, 4]
+    assert reports[-1].event == "stopped early: 3 validations brought no improvement"
+
+
+def test_the_state_of_chance_of_a_gpu_is_saved_and_restored(monkeypatch: pytest.MonkeyPatch) -> None:
+    restored: list[Tensor] = []
+    state = torch.arange(16, dtype=torch.uint8)
+    without = Trainer(Climber(), batches_for("gpt"), climbing()).checkpoint()
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_rng_state", lambda: state)
+    monkeypatch.setattr(torch.cuda, "set_rng_state", restored.append)
+    saved = Trainer(Climber(), batches_for("gpt"), climbing()).checkpoint()
+    Trainer(Climber(), batches_for("gpt"), climbing(), resume=without)  # begun where there was none
+    assert restored == []
+    Trainer(Climber(), batches_for("gpt"), climbing(), resume=saved)
+    assert len(restored) == 1
+    assert torch.equal(restored[0], state)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    Trainer(Climber(), batches_for("gpt"), climbing(), resume=saved)  # goes on where there is none
+    assert len(restored) == 1
+
+
 def test_training_goes_back_behind_the_weights_that_fail() -> None:
     """0.3, 0.6, 0.9, 1.2: the fifth step fails, and so would every other from there; from 0.9 on it works."""
     model, saved = Climber(), []
@@ -326,6 +410,7 @@ def test_after_giving_up_the_newest_checkpoint_is_good_and_can_be_resumed_with_t
         "(--set training.learning_rate=0.42)"
     ) in str(caught.value)
     assert set(heights(saved)) == {0.0}
+    assert saved[-1].progress["rewinds"] == 0  # so that it has as many returns again
     resumed = list(train(Climber(), batches_for("gpt"), config, resume=saved[-1]))
     assert [r.step for r in resumed] == [1, 2]
     assert [r.learning_rate for r in resumed] == [0.625, 0.625]
@@ -476,7 +561,8 @@ def test_a_finished_run_has_nothing_to_resume() -> None:
     config = quiet()
     list(train(tiny_model("gpt"), batches_for("gpt"), config, hooks=Hooks(checkpoint=saved.append)))
     assert saved[-1].step == 8  # the end makes a checkpoint, whatever the clock says
-    assert list(train(tiny_model("gpt"), batches_for("gpt"), config, resume=saved[-1])) == []
+    again = Hooks(checkpoint=lambda _: pytest.fail("nothing was trained, and a checkpoint made"))
+    assert list(train(tiny_model("gpt"), batches_for("gpt"), config, hooks=again, resume=saved[-1])) == []
 
 
 def test_training_that_is_asked_to_stop_saves_a_checkpoint_and_ends() -> None:
@@ -512,7 +598,9 @@ def test_samples_are_log_spaced_and_the_last_is_at_the_end(steps: int, number: i
 
 def test_four_samples_by_default_and_none_where_none_are_wanted() -> None:
     assert sample_steps(TrainingConfig(steps=64)) == {1, 4, 16, 64}
+    assert sample_steps(TrainingConfig(steps=6400)) == {100, 400, 1600, 6400}
     assert sample_steps(TrainingConfig(steps=1)) == {1}
+    assert sample_steps(TrainingConfig(steps=0)) == set()
     assert sample_steps(TrainingConfig(steps=64, num_samples=0)) == set()
 
 
@@ -524,6 +612,7 @@ def test_validations_include_the_last_step_and_are_about_ten_by_default(steps: i
     assert min(found) >= 1
     if every == 0:
         assert min(steps, 5) <= len(found) <= 11
+        assert steps < 1000 or found == set(range(100, 1001, 100))
     else:
         assert found == {s for s in range(1, steps + 1) if s % every == 0} | {steps}
 
