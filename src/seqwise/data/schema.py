@@ -120,7 +120,8 @@ class ValueSpec:
         return encoded * self.scale + self.mean
 
     def describe(self) -> str:
-        return f"Columns: {', '.join(self.columns)}, each brought to mean zero and variance one"
+        is_scaled = bool(self.mean.any() or (self.scale != 1).any())
+        return f"Columns: {', '.join(self.columns)}" + is_scaled * ", each brought to mean zero and variance one"
 
     def to_dict(self) -> dict[str, Any]:
         return {"columns": self.columns, "mean": self.mean.tolist(), "scale": self.scale.tolist()}
