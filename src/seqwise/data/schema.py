@@ -120,7 +120,8 @@ class ValueSpec:
         return encoded * self.scale + self.mean
 
     def describe(self) -> str:
-        return f"Columns: {', '.join(self.columns)}, each brought to mean zero and variance one"
+        is_scaled = bool(self.mean.any() or (self.scale != 1).any())
+        return f"Columns: {', '.join(self.columns)}" + is_scaled * ", each brought to mean zero and variance one"
 
     def to_dict(self) -> dict[str, Any]:
         return {"columns": self.columns, "mean": self.mean.tolist(), "scale": self.scale.tolist()}
@@ -187,7 +188,7 @@ class NumberSpec:
 
     @classmethod
     def from_dict(cls, saved: dict[str, Any]) -> NumberSpec:
-        return cls()
+        return cls(**saved)
 
 
 SPECS: dict[str, type[Spec]] = {spec.kind: spec for spec in (TokenSpec, ValueSpec, LabelSpec, NumberSpec)}
@@ -202,6 +203,10 @@ class Target:
     """What kind of answer is asked for, and so which head gives it: NEXT_TOKEN, LABEL, …"""
     weight: float = 1.0
     """Of its term in the objective."""
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.spec, str) and isinstance(self.head, str) and isinstance(self.weight, int | float)):
+            raise TypeError("a target is told by the name of its spec, its kind and its weight")
 
 
 @dataclass(frozen=True)

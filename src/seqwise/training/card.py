@@ -42,8 +42,9 @@ def write_card(run: Run, model: Model, score: Score, learned: str) -> str:
 
 
 def _about_vocab(run: Run) -> Iterator[str]:
-    for spec in run.schema.specs.values():
-        yield f"- {spec.describe()}"
+    kinds = [spec.kind for spec in run.schema.specs.values()]
+    for name, spec in run.schema.specs.items():
+        yield f"- {spec.describe()}" + (f" ({name})" if kinds.count(spec.kind) > 1 else "")
 
 
 def _conventions(model_config: Any) -> Iterator[str]:
