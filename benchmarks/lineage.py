@@ -24,7 +24,9 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--out", type=Path, default=Path("runs/lineage"))
-    parser.add_argument("--families", default=",".join(name for name, row in MODELS.items() if "next_token" in row.learns))
+    parser.add_argument(
+        "--families", default=",".join(name for name, row in MODELS.items() if "next_token" in row.learns)
+    )
     options = parser.parse_args()
     say_load()
     rows = [["family", "bits/char", "95 % interval", "nats/char", "learned numbers", "seconds"]]

@@ -223,9 +223,7 @@ def test_a_weight_of_another_size_is_named(run: Run) -> None:
     weights = {name: tensor.clone() for name, tensor in run.build_model().state_dict().items()}
     weights["head.tokens.output.bias"] = torch.zeros(99)
     write_tensors(run.path / "model.safetensors", weights)
-    with pytest.raises(
-        CheckpointError, match=r"do not fit the settings in config\.toml \(.*head\.tokens\.output\.bias"
-    ):
+    with pytest.raises(CheckpointError, match=r"do not fit the settings in config\.toml \(.*head\.tokens\.output\.b"):
         run.load_model()
 
 

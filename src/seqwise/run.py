@@ -392,14 +392,12 @@ RENAMED = (  # patterns of names that weights had before, and have now
 
 def _renamed(weights: dict[str, Tensor], model: HasWeights) -> dict[str, Tensor]:
     """Weights of a format before this one, by the names they have now."""
-    heads = list(model.heads) if isinstance(model, HeadedModel) else []
-    known = set(model.state_dict()) if heads else set()
     renamed = {}
     for name, tensor in weights.items():
         for before, now in RENAMED:
             name = re.sub(before, now, name)
-        if name not in known and len(heads) == 1:  # a head had no name of its own, as there was but one
-            name = re.sub(r"^head\.", f"head.{heads[0]}.", name)
+        if isinstance(model, HeadedModel) and len(model.heads) == 1:  # a head had no name, as there was but one
+            name = re.sub(rf"^head\.(?!{model.main}\.)", f"head.{model.main}.", name)
         renamed[name] = tensor
     return renamed
 
