@@ -12,17 +12,17 @@ rounding would hide a fault.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Sized
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..data.batch import Batch, Tokens, Values
-from ..models.contract import Learns, evaluating, in_64_bits
+from ..models.contract import Answerer, Learns, Model, evaluating, in_64_bits
 from ..run import Run
 from .real_rows import real_rows, side_by_side
 
@@ -64,7 +64,7 @@ class Invariance:
 class Subject:
     """A model, and rows of its own data that it is judged by."""
 
-    def __init__(self, run: Run, model: Any, store: Any):
+    def __init__(self, run: Run, model: Model, store: Sized):
         self.run, self.model, self.schema = run, model, run.schema
         self.precise = in_64_bits(model)
         """The same in 64 bits."""
@@ -96,7 +96,7 @@ def largest(found: Tensor, expected: Tensor) -> float:
     return float(gaps.max()) if gaps.numel() else 0.0
 
 
-def _scores(model: Any, batch: Batch) -> Tensor:
+def _scores(model: Model, batch: Batch) -> Tensor:
     """log p of each target, (B, T)."""
     return model.score(batch)[0]
 
@@ -148,7 +148,7 @@ def batch_composition(subject: Subject) -> Found:
 def accumulation(subject: Subject) -> Found:
     """Relative to the largest part of the gradient."""
     model, batch = subject.precise, subject.together
-    if not isinstance(model, Learns):
+    if not isinstance(model, nn.Module):
         return f"{subject.run.config.model_name} does not learn by gradients"
     if len(batch) < 2:
         return "the data has one row only"
@@ -158,11 +158,11 @@ def accumulation(subject: Subject) -> Found:
 
 
 @torch.enable_grad()
-def _gradient(model: Any, parts: Sequence[Batch], batch: Batch) -> Tensor:
+def _gradient(model: nn.Module, parts: Sequence[Batch], batch: Batch) -> Tensor:
     """Of all weights, one behind the other, summed over the parts of a batch."""
     model.zero_grad()
     for part in parts:
-        model.loss(part).over({**batch.counts(), **batch.sizes()}).backward()
+        cast(Learns, model).loss(part).over({**batch.counts(), **batch.sizes()}).backward()
     return torch.cat([weight.grad.flatten() for weight in model.parameters() if weight.grad is not None])
 
 
@@ -255,7 +255,7 @@ def _distributions(subject: Subject, row: Batch) -> Iterator[Tensor | None]:
         for _, found in _stepped(model, row, subject.schema.main):
             yield found if isinstance(found, Tensor) else None
     else:
-        yield model.predict(row).log_probs
+        yield cast(Answerer, model).predict(row).log_probs
 
 
 @dataclass(frozen=True)
@@ -279,7 +279,7 @@ CHECKS = (
 )
 
 
-def check_run(run: Run, model: Any, store: Any) -> list[Invariance]:
+def check_run(run: Run, model: Model, store: Sized) -> list[Invariance]:
     """Each invariance, measured on rows of a part of the data that the run was not trained on."""
     subject, found = Subject(run, model, store), []
     with torch.no_grad(), evaluating(model), evaluating(subject.precise):
