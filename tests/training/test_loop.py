@@ -348,7 +348,7 @@ def test_validations_without_gain_are_counted_on_after_going_back() -> None:
         nonlocal calls
         calls += 1
         loss = model.loss(batch, state)
-        return Loss({"next_token": Term(loss.terms["next_token"].total * (math.nan if calls == 4 else 1.0), 1)})
+        return Loss({"tokens": Term(loss.terms["tokens"].total * (math.nan if calls == 4 else 1.0), 1)})
 
     hooks = Hooks(validate=scripted([1.0, 2.0, 2.0, 2.0, 2.0, 2.0]))
     config = quiet(steps=20, evaluate_every=1, patience=3)
