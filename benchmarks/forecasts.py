@@ -52,9 +52,8 @@ def main() -> None:
             budget = {"minutes": options.minutes} if family(model).learns_by == "gradients" else {}
             with tempfile.TemporaryDirectory() as folder:
                 try:
-                    options = {"split": "80/10/10", "columns": COLUMNS.get(name, ()), **budget}
-                    session = prepare(found[0], model=model, out=Path(folder) / "run", **options)
-                    list(session.reports())
+                    asked = {"split": "80/10/10", "columns": COLUMNS.get(name, ()), **budget}
+                    prepare(Request.of(found[0], model=model, out=Path(folder) / "run", **asked)).train()
                     score = TrainedRun(Path(folder) / "run").evaluate(split="test", horizon=horizon).to_dict()
                 except SeqwiseError as error:
                     cells.append(f"failed: {error}")
