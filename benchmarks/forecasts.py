@@ -51,9 +51,8 @@ def main() -> None:
             budget = {"minutes": options.minutes} if family(model).learns_by == "gradients" else {}
             with tempfile.TemporaryDirectory() as folder:
                 try:
-                    settings = {"split": "80/10/10", "columns": COLUMNS.get(name, ()), **budget}
-                    session = prepare(found[0], model=model, out=Path(folder) / "run", **settings)
-                    list(session.reports())
+                    asked = {"split": "80/10/10", "columns": COLUMNS.get(name, ()), **budget}
+                    prepare(Request.of(found[0], model=model, out=Path(folder) / "run", **asked)).train()
                     score = TrainedRun(Path(folder) / "run").evaluate(split="test", horizon=horizon).to_dict()
                 except SeqwiseError as error:
                     cells.append(f"failed: {error}")

@@ -16,8 +16,10 @@ import warnings
 import torch
 
 from benchmarks.measure import say_load, take_turns
+from seqwise.data.schema import text_schema
 from seqwise.decoding import DecodingConfig, generate
 from seqwise.models.gpt import GPTConfig, build_gpt
+from seqwise.text.symbols import SymbolTokenizer
 
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 SIZES = {"4 x 128": (4, 128, 4), "6 x 384": (6, 384, 6)}
@@ -40,7 +42,7 @@ def main() -> None:
         torch.manual_seed(0)
         ours = build_gpt(
             GPTConfig(context=CONTEXT, num_layers=layers, model_dim=width, num_heads=heads, **GPT2),
-            schemas.of_text(VOCAB),
+            text_schema(SymbolTokenizer(VOCAB)),
         ).eval()
         config = GPT2Config(vocab_size=VOCAB, n_positions=CONTEXT, n_embd=width, n_layer=layers, n_head=heads)
         config.bos_token_id = config.eos_token_id = config.pad_token_id = None

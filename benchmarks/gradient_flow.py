@@ -68,7 +68,7 @@ def flow_of(run: TrainedRun, *, is_trained: bool) -> Flow:
     if not is_trained:
         torch.manual_seed(0)
         config = run.run.config
-        model = MODELS[config.model_name].build(config.model, interface_of(run.run.schema))
+        model = MODELS[config.model_name].build(config.model, run.run.schema)
         with torch.no_grad():  # heads and blocks begin at zero, where no gradient would pass
             for parameter in model.parameters():
                 if parameter.dim() > 1 and not parameter.any():

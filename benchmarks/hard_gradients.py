@@ -36,8 +36,9 @@ def main() -> None:
     say_load()
     for data, family, title, overrides in CASES:
         with tempfile.TemporaryDirectory() as folder:
+            request = Request.of(data, model=family, out=Path(folder) / "run", minutes=minutes, overrides=overrides)
             try:
-                session = prepare(data, model=family, out=Path(folder) / "run", minutes=minutes, overrides=overrides)
+                session = prepare(request)
             except DataError as error:
                 print(f"{data}, {title}: skipped: {error}")
                 continue

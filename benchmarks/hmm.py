@@ -14,7 +14,9 @@ import numpy as np
 from hmmlearn.hmm import CategoricalHMM
 
 from benchmarks.measure import say_load, take_turns
+from seqwise.data.schema import text_schema
 from seqwise.models.hmm import HMM, HMMConfig
+from seqwise.text.symbols import SymbolTokenizer
 
 NUM_SYMBOLS, NUM_STATES, VOCAB_SIZE = 200_000, 16, 27
 REPEATS = 7
@@ -23,8 +25,8 @@ REPEATS = 7
 def main() -> None:
     say_load()
     logging.getLogger("hmmlearn").setLevel(logging.ERROR)  # one iteration has not converged: we know
-    config, interface = HMMConfig(num_states=NUM_STATES, smoothing=0.0), schemas.of_text(VOCAB_SIZE)
-    truth, ours = HMM(config, interface), HMM(config, interface)
+    config, schema = HMMConfig(num_states=NUM_STATES, smoothing=0.0), text_schema(SymbolTokenizer(VOCAB_SIZE))
+    truth, ours = HMM(config, schema), HMM(config, schema)
     random = np.random.default_rng(0)
     truth.transition = random.dirichlet(np.full(NUM_STATES, 0.2), size=NUM_STATES)
     truth.emission = random.dirichlet(np.full(VOCAB_SIZE, 0.2), size=NUM_STATES)

@@ -9,13 +9,17 @@ is only scored, so that the benchmark can be stopped and gone on with.
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from pathlib import Path
 
 from benchmarks.measure import say_load
 from seqwise.api import TrainedRun
 from seqwise.cli.tables import columns
+from seqwise.data.schema import NEXT_TOKEN
 from seqwise.models import MODELS, num_parameters
 from seqwise.training.preparing import prepare, resume
+from seqwise.training.report import Report
+from seqwise.training.request import Request
 
 DATA = "tinyshakespeare"
 
@@ -24,9 +28,8 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--out", type=Path, default=Path("runs/lineage"))
-    parser.add_argument(
-        "--families", default=",".join(name for name, row in MODELS.items() if "next_token" in row.learns)
-    )
+    reading = [name for name, row in MODELS.items() if NEXT_TOKEN in row.learns]
+    parser.add_argument("--families", default=",".join(reading))
     options = parser.parse_args()
     say_load()
     rows = [["family", "bits/char", "95 % interval", "nats/char", "learned numbers", "seconds"]]
@@ -36,11 +39,9 @@ def main() -> None:
         if (path / "config.toml").exists():
             session = resume(path)
         else:
-            session = prepare(DATA, model=name, out=path, **budget)
+            session = prepare(Request.of(DATA, model=name, out=path, **budget))
         if not (path / "card.md").exists():
-            for report in session.reports():
-                if report.valid is not None:
-                    print(f"{name}: step {report.step}/{report.steps}, valid {report.valid:.4f}", flush=True)
+            session.train(partial(say_valid, name))
         run = TrainedRun(path)
         score = run.evaluate(split="valid")
         low, high = score.bits_interval
@@ -51,6 +52,11 @@ def main() -> None:
         rows.append(found)
         print("\n".join(columns([rows[0], found])), flush=True)
     print("\n" + "\n".join(columns(rows)))
+
+
+def say_valid(name: str, report: Report) -> None:
+    if report.valid is not None:
+        print(f"{name}: step {report.step}/{report.steps}, valid {report.valid:.4f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -23,12 +23,16 @@ import torch
 from benchmarks.measure import peak_bytes, say_load, take_turns
 from seqwise.api import TrainedRun
 from seqwise.data.batch import next_token_batch
+from seqwise.data.schema import text_schema
 from seqwise.data.source import open_text
 from seqwise.data.store import build_store
 from seqwise.interop.arpa import write_arpa
 from seqwise.models.ngram import Ngram, NgramConfig
 from seqwise.text import train_tokenizer
+from seqwise.text.symbols import SymbolTokenizer
 from seqwise.training.preparing import prepare
+from seqwise.training.report import Report
+from seqwise.training.request import Request
 
 REPEATS = 3
 LIMIT_SECONDS, LIMIT_BYTES, LIMIT_RATIO = 15.0, 1e9, 3.0
@@ -40,10 +44,10 @@ def perplexity() -> None:
     for _ in range(REPEATS):
         with tempfile.TemporaryDirectory() as folder:
             began = time.perf_counter()
-            session = prepare("ptb", model="ngram", out=Path(folder) / "run")
-            report = list(session.reports())[-1]
+            reports: list[Report] = []
+            prepare(Request.of("ptb", model="ngram", out=Path(folder) / "run")).train(reports.append)
             whole.append(time.perf_counter() - began)
-            counting.append(report.seconds)
+            counting.append(reports[-1].seconds)
             score = TrainedRun(Path(folder) / "run").evaluate(split="test")
     print(f"Penn Treebank: test perplexity {score.perplexity:.2f} on {score.tokens:,} tokens; {score.signature}")
     print(
@@ -54,7 +58,7 @@ def perplexity() -> None:
 
 def build_once() -> None:
     """In a process of its own: seconds and bytes to build, above what importing and compiling needs."""
-    tiny = Ngram(NgramConfig(order=ORDER, across_lines=False), schemas.of_text(4))
+    tiny = Ngram(NgramConfig(order=ORDER, across_lines=False), text_schema(SymbolTokenizer(4)))
     tiny.fit(np.tile(np.arange(4), 10))  # compiled here, or taken from numba's cache
     before = peak_bytes()
     began = time.perf_counter()
@@ -62,8 +66,7 @@ def build_once() -> None:
     tokenizer = train_tokenizer("word", data.parts["train"].blocks())
     store = build_store(data, "train", tokenizer)
     counted = time.perf_counter()
-    interface = schemas.of_text(tokenizer.vocab_size, tokenizer.boundary)
-    model = Ngram(NgramConfig(order=ORDER, across_lines=False), interface)
+    model = Ngram(NgramConfig(order=ORDER, across_lines=False), text_schema(tokenizer))
     model.fit(store.ids)
     done = time.perf_counter()
     found = {"whole": done - began, "counting": done - counted, "bytes": peak_bytes() - before}
@@ -99,8 +102,7 @@ def scoring() -> None:
         return
     data = open_text("ptb")
     tokenizer = train_tokenizer("word", data.parts["train"].blocks())
-    interface = schemas.of_text(tokenizer.vocab_size, tokenizer.boundary)
-    model = Ngram(NgramConfig(order=ORDER, across_lines=False), interface)
+    model = Ngram(NgramConfig(order=ORDER, across_lines=False), text_schema(tokenizer))
     model.fit(build_store(data, "train", tokenizer).ids)
     with tempfile.TemporaryDirectory() as folder:
         write_arpa(model, tokenizer, Path(folder) / "ptb.arpa")

@@ -17,9 +17,11 @@ from typing import Any
 import torch
 
 from seqwise.data.batch import next_token_batch
+from seqwise.data.schema import text_schema
 from seqwise.inspection import record
 from seqwise.layers.notes import note
 from seqwise.models import MODELS
+from seqwise.text.symbols import SymbolTokenizer
 
 TOKENS, VOCAB, WANTED = 500, 100, 3.0
 
@@ -33,7 +35,7 @@ def main() -> None:
     print(f"{'':8} {'plain':>9} {'recorded':>9} {'ratio':>7}   milliseconds, median and range of {repeats}")
     for family, settings in (("gpt", {"context": 512}), ("lstm", {})):
         row = MODELS[family]
-        model = row.build(row.config(**settings), schemas.of_text(VOCAB, 0)).eval()
+        model = row.build(row.config(**settings), text_schema(SymbolTokenizer(VOCAB))).eval()
         plain, recorded, num_notes = measure(model, batch, repeats)
         ratios = [b / a for a, b in zip(plain, recorded, strict=True)]
         kept = "kept" if statistics.median(ratios) <= WANTED else "MISSED"

@@ -35,15 +35,15 @@ def main() -> None:
     reached, finals, curves = [], [], []
     for seed in range(options.seeds):
         with tempfile.TemporaryDirectory() as folder:
-            session = prepare(
+            request = Request.of(
                 "tinyshakespeare",
                 model=options.model,
                 out=Path(folder) / "run",
                 minutes=options.minutes,
                 seed=seed,
                 overrides=["training.valid_tokens=111540", "training.num_samples=0", *options.set],
-                tell=print if seed == 0 else lambda _: None,
             )
+            session = prepare(request, tell=print if seed == 0 else lambda _: None)
             curve = list(run_with_evaluations(session, options.evaluations))
             seconds = next((s for s, loss in curve if loss <= TARGET), float("inf"))
             sliding = TrainedRun(Path(folder) / "run").evaluate(split="valid", view="sliding")

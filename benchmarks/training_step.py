@@ -18,7 +18,9 @@ from torch.nn.functional import cross_entropy, dropout, linear
 
 from benchmarks.measure import say_load, take_turns
 from seqwise.data.batch import Batch, Tokens
+from seqwise.data.schema import pair_schema
 from seqwise.models.transformer import TransformerConfig, build_transformer
+from seqwise.text.symbols import SymbolTokenizer
 
 VOCAB, ROWS, LENGTH, STEPS = 8_000, 256, 16, 4
 
@@ -29,9 +31,9 @@ def main() -> None:
     repeats = parser.parse_args().repeats
     say_load()
     torch.manual_seed(0)
-    interface = schemas.of_pairs(VOCAB, 0)
+    tokenizer = SymbolTokenizer(VOCAB)  # of both sides
     config = TransformerConfig(num_layers=4, model_dim=128, feed_forward_dim=256, dropout=0.3, label_smoothing=0.1)
-    model = build_transformer(config, interface).train()
+    model = build_transformer(config, pair_schema(tokenizer, tokenizer)).train()
     ids = torch.randint(1, VOCAB, (ROWS, LENGTH + 1))
     batch = Batch({"source": Tokens(ids[:, 1:]), "tokens": Tokens(ids[:, :-1])}, {"tokens": Tokens(ids[:, 1:])})
 

@@ -35,11 +35,13 @@ from torch import Tensor, nn
 from benchmarks.measure import Side, say_load, take_turns
 from benchmarks.translation_data import FEED_FORWARD, HEADS, NUM_LAYERS, SIZES, WIDTH, open_translation
 from seqwise.data.pair_store import source_ids
+from seqwise.data.schema import Schema, pair_tokenizers
 from seqwise.decoding import DecodingConfig
 from seqwise.decoding.translate import translate
 from seqwise.layers.multi_head import CrossAttention, SelfAttention
 from seqwise.models.encoder_decoder import PairModel
 from seqwise.models.transformer import Block, Sublayer, TransformerBody, TransformerConfig, build_transformer
+from seqwise.text import Tokenizer
 
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 BEAM, NEW_TOKENS, EVERY = 5, 15, 16
@@ -59,15 +61,15 @@ def main() -> None:
     options = parser.parse_args()
     warnings.filterwarnings("ignore")
     say_load()
-    data, vocab = open_translation()
+    data, schema = open_translation()
     lines = [source for source, _ in data.parts["test"]][: options.sentences]
-    assert vocab.tokenizer is not None
-    encoded = [source_ids(line, vocab.tokenizer).tolist() for line in lines]
+    tokenizer, _ = pair_tokenizers(schema)
+    encoded = [source_ids(line, tokenizer).tolist() for line in lines]
     torch.manual_seed(0)
-    model = build_transformer(TransformerConfig(**SIZES), interface_of(vocab)).eval()
+    model = build_transformer(TransformerConfig(**SIZES), schema).eval()
 
     def search(lines: list[str]) -> Sentences:
-        return search_ours(model, vocab, lines)
+        return search_ours(model, schema, lines)
 
     ours = {TOGETHER: rate(search, lines), ALONE: rate(search, lines[::EVERY], alone=True)}
 
@@ -80,7 +82,7 @@ def main() -> None:
 
     print(f"{len(lines):,} sentences, {torch.get_num_threads()} threads")
     print(f"{'':31} {'ours':>10} {'theirs':>10} {'ratio':>8}   sentences/s, median and range")
-    marian = build_marian(vocab)
+    marian = build_marian(tokenizer)
     sizes = {f"batches of {n}": rate(partial(marian, batch_size=n), encoded) for n in BATCH_SIZES}
     alone = rate(partial(marian, batch_size=1), encoded[::EVERY], alone=True)
     compare("transformers", {TOGETHER: fastest(sizes), ALONE: alone}, WANTED)
@@ -125,7 +127,7 @@ def fastest(rates: dict[str, Rate]) -> Rate:
     return rates[max(found, key=lambda name: found[name])]
 
 
-def search_ours(model: PairModel, vocab: Vocab, lines: Iterable[str]) -> Sentences:
+def search_ours(model: PairModel, schema: Schema, lines: Iterable[str]) -> Sentences:
     config = DecodingConfig(
         method="beam",
         beam_width=BEAM,
@@ -134,17 +136,16 @@ def search_ours(model: PairModel, vocab: Vocab, lines: Iterable[str]) -> Sentenc
         stop=model.boundary,
         length_penalty=1.0,
     )
-    answers = translate(model, vocab, lines, config, length_ratio=float(NEW_TOKENS))  # no source is too short for 15
+    answers = translate(model, schema, lines, config, length_ratio=float(NEW_TOKENS))  # no source is too short for 15
     return [answer.hypotheses[0].tokens for answer in answers]
 
 
-def build_marian(vocab: Vocab) -> Callable[..., Sentences]:
+def build_marian(tokenizer: Tokenizer) -> Callable[..., Sentences]:
     from transformers import MarianConfig, MarianMTModel
 
-    assert vocab.tokenizer is not None
-    end = vocab.tokenizer.boundary
+    end = tokenizer.boundary
     config = MarianConfig(
-        vocab_size=vocab.tokenizer.vocab_size,
+        vocab_size=tokenizer.vocab_size,
         encoder_layers=NUM_LAYERS,
         decoder_layers=NUM_LAYERS,
         encoder_attention_heads=HEADS,

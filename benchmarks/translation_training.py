@@ -32,6 +32,7 @@ import torch
 
 from benchmarks.measure import Side, say_load, take_turns
 from benchmarks.translation_data import SIZES, open_translation
+from seqwise.data.schema import pair_tokenizers
 
 BATCH_TOKENS = 4096
 WANTED = 3.0
@@ -73,9 +74,8 @@ def main() -> None:
 
 def write_tokens(folder: Path, more: dict[str, Any]) -> None:
     """Tokens by number, a pair a line in two files: what both sides read."""
-    data, vocab = open_translation()
-    tokenizer = vocab.tokenizer
-    assert tokenizer is not None
+    data, schema = open_translation()
+    tokenizer, _ = pair_tokenizers(schema)  # one for both sides
     for part in ("train", "valid"):
         for side, language in enumerate(("source", "target")):
             lines = (" ".join(map(str, tokenizer.encode(pair[side]))) for pair in data.parts[part])

@@ -14,9 +14,11 @@ from benchmarks.measure import answer, peak_bytes, turns
 from seqwise import __version__
 from seqwise.data.batch import Batch
 from seqwise.data.pair_store import PairBatches, PairStore, Rows
+from seqwise.data.schema import pair_schema
 from seqwise.models import num_parameters
 from seqwise.models.transformer import TransformerConfig, build_transformer
 from seqwise.settings import TrainingConfig
+from seqwise.text.symbols import SymbolTokenizer
 from seqwise.training.loop import train
 
 
@@ -44,12 +46,11 @@ def main() -> None:
     source = Rows.of(np.concatenate([line, end]) for line in lines[0])
     target = Rows.of(np.concatenate([end, line, end]) for line in lines[1])
     batches = CountedBatches(PairStore(source, target, []), batch_tokens=settings["batch_tokens"])
-    size = settings["vocab_size"]
-    interface = schemas.of_pairs(size, settings["boundary"])
+    tokenizer = SymbolTokenizer(settings["vocab_size"], settings["boundary"])  # of both sides
     config = TransformerConfig(
         dropout=settings["dropout"], label_smoothing=settings["label_smoothing"], **settings["sizes"]
     )
-    model = build_transformer(config, interface)
+    model = build_transformer(config, pair_schema(tokenizer, tokenizer))
     training = TrainingConfig(
         steps=2000,
         optimizer="adam",
