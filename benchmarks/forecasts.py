@@ -19,6 +19,7 @@ from seqwise.data.folders import data_folders
 from seqwise.errors import SeqwiseError
 from seqwise.models import family
 from seqwise.training.preparing import prepare
+from seqwise.training.request import Request
 
 HORIZONS = {
     "airline-passengers": 12,

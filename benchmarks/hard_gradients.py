@@ -17,6 +17,7 @@ from benchmarks.measure import say_load
 from seqwise.api import TrainedRun
 from seqwise.errors import DataError
 from seqwise.training.preparing import prepare
+from seqwise.training.request import Request
 
 IDENTITY = ["model.activation=relu", "model.identity_init=true"]
 CASES: list[tuple[str, str, str, list[str]]] = [

@@ -18,6 +18,7 @@ from pathlib import Path
 from benchmarks.measure import say_load
 from seqwise.api import TrainedRun
 from seqwise.training.preparing import prepare
+from seqwise.training.request import Request
 
 TARGET = 1.88
 
