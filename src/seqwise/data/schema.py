@@ -258,15 +258,13 @@ class Schema:
 
     def save(self, folder: Path) -> None:
         for name, spec in self.specs.items():
-            (folder / f"{name}.json").write_text(json.dumps(spec.to_dict()), encoding="utf-8")
+            _write(folder / f"{name}.json", json.dumps(spec.to_dict()))
         saved = {
             "specs": {name: spec.kind for name, spec in self.specs.items()},
             "inputs": dict(self.inputs),
             "targets": {name: asdict(target) for name, target in self.targets.items()},
         }
-        unfinished = folder / ".schema.json"  # what has no schema.json is of an older format
-        unfinished.write_text(json.dumps(saved, indent=1), encoding="utf-8")
-        unfinished.replace(folder / "schema.json")
+        _write(folder / "schema.json", json.dumps(saved, indent=1))  # what has none is of an older format
 
     @staticmethod
     def load(folder: Path) -> Schema:
@@ -280,6 +278,13 @@ class Schema:
                 specs[name] = kind.from_dict(saved)
         with damage_named(folder / "schema.json"):
             return Schema(specs, inputs, targets)
+
+
+def _write(path: Path, text: str) -> None:
+    """Whole or not at all: a folder of an older format may have a file of this name."""
+    unfinished = path.with_name(f".{path.name}")
+    unfinished.write_text(text, encoding="utf-8")
+    unfinished.replace(path)
 
 
 class damage_named:
