@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import schemas
 import torch
 from runs_by_hand import prepare
 
-from seqwise.data.schema import Schema, Target, TokenSpec
+from seqwise.data.schema import LabelSpec, Schema, Target, TokenSpec
 from seqwise.errors import ConfigError
 from seqwise.models import MODELS
 from seqwise.text.symbols import SymbolTokenizer
@@ -58,6 +59,36 @@ def test_new_special_tokens_append_rows() -> None:
     assert torch.equal(table[:6], before["body.embedding.weight"])
     assert [name for name in found.started if name.startswith("head.")] == ["head.tokens.output.weight"]
     assert "kept, with new rows: body.embedding" in list(found.sentences())
+
+
+def test_a_head_with_other_answers_starts_anew_though_its_shape_is_the_same() -> None:
+    old = schemas.of_answers(2, vocab_size=6)
+    new = Schema({**old.specs, "label": LabelSpec(["even", "odd"])}, old.inputs, old.targets)
+    assert moved(old, old)[1].started == []
+    _, found = moved(old, new)
+    assert found.started == found.left == ["head.label.output.weight", "head.label.output.bias"]
+
+
+def test_of_another_task_the_body_is_kept_and_what_is_read_and_asked_for_starts_anew() -> None:
+    old, new = schemas.of_numbers(2), of_symbols(6)
+    before, found = moved(old, new)
+    assert found.kept == [name for name in before if name.startswith("body.stack.")]
+    assert all(torch.equal(found.weights[name], before[name]) for name in found.kept)
+    assert list(found.sentences())[1:] == [
+        "started anew: body.embedding, head.tokens",
+        "left out: body.embedding (2 tensors), head.values (2 tensors)",
+    ]
+    again = transfer(before, old, build(new), new, where="runs/base", changed="model.dropout = 0.5")
+    assert again.started == found.started  # no setting is to blame for what the data asks for
+
+
+def test_a_setting_that_changes_the_body_is_refused() -> None:
+    schema = of_symbols(6)
+    small, large = build(schema, num_layers=1), build(schema, num_layers=2)
+    for before, after, layers in ((small, large, 2), (large, small, 1)):
+        changed = f"model.num_layers = {layers}"
+        with pytest.raises(ConfigError, match=rf"^runs/base has other weights than {changed} asks for; drop that"):
+            transfer(before.state_dict(), schema, after, schema, where="runs/base", changed=changed)
 
 
 def test_a_body_of_another_size_is_refused() -> None:
