@@ -17,7 +17,7 @@ from ..evaluation.segments import Metric, Segments
 from ..machine import available_cores, wanted_threads
 from ..models import MODELS
 from ..pages.quantities import duration
-from ..tasks import TASKS, task_for, task_named
+from ..tasks import TASKS, Task, task_for, task_named
 from ..text import TOKENIZERS
 from ..training.overrides import absolute
 from .assemble import write_results
@@ -81,29 +81,25 @@ def choose_settings(
     max_megabytes: float | None = None,
 ) -> Settings:
     """What was asked for, checked, and the rest chosen."""
-    for name, value, least in (
-        ("--minutes", minutes, 0.0),
-        ("--max-latency-ms", max_latency_ms, 0.0),
-        ("--max-megabytes", max_megabytes, 0.0),
-        ("--seeds", seeds, 1),
-        ("--workers", workers, 1),
-        ("--max-parameters", max_parameters, 1),
-        ("--seed", seed, 0),
-        ("--season", season, 1),
-    ):
-        is_open = isinstance(least, float)  # must be above, not at it
-        if value is not None and not (math.isfinite(value) and (value > least if is_open else value >= least)):
-            raise ConfigError(f"{name} {value:g} should be {'above' if is_open else 'at least'} {least:g}.")
+    _check_numbers(
+        {
+            "--minutes": (minutes, 0.0),
+            "--max-latency-ms": (max_latency_ms, 0.0),
+            "--max-megabytes": (max_megabytes, 0.0),
+            "--seeds": (seeds, 1),
+            "--workers": (workers, 1),
+            "--max-parameters": (max_parameters, 1),
+            "--seed": (seed, 0),
+            "--season": (season, 1),
+        }
+    )
     cores = available_cores()
     if workers > cores:
         raise ConfigError(f"--workers {workers} is more than the {cores} cores that may be used here; ask for fewer.")
     sources = [absolute(s) for s in owned([source] if isinstance(source, str | Path) else source, task)]
     valid, test = (part and absolute(owned([part], task)[0]) for part in (valid, test))
     chosen = task_named(task_for(task, sources, columns))
-    for name, is_asked in (("tokenizers", bool(tokenizers)), ("season", season is not None)):
-        if is_asked and name not in chosen.options:
-            holding = " or ".join(known.name for known in TASKS.values() if name in known.options)
-            raise ConfigError(f"--{name} goes with {holding}, and this is taken for {chosen.name}; drop it.")
+    _check_options(chosen, {"tokenizers": bool(tokenizers), "season": season is not None})
     for tokenizer in tokenizers or ():
         if tokenizer not in TOKENIZERS:
             raise ConfigError(f'unknown tokenizer "{tokenizer}". {did_you_mean(tokenizer, TOKENIZERS)}')
@@ -124,6 +120,21 @@ def choose_settings(
         threads=min(wanted_threads() or cores, max(1, cores // workers)),
         limits=Limits(max_parameters, max_latency_ms, max_megabytes),
     )
+
+
+def _check_numbers(asked: dict[str, tuple[float | None, float]]) -> None:
+    """Each is at least so much; above it, where that is written as a fraction."""
+    for name, (value, least) in asked.items():
+        is_open = isinstance(least, float)
+        if value is not None and not (math.isfinite(value) and (value > least if is_open else value >= least)):
+            raise ConfigError(f"{name} {value:g} should be {'above' if is_open else 'at least'} {least:g}.")
+
+
+def _check_options(task: Task, asked: dict[str, bool]) -> None:
+    """Refuse an option that is for another task."""
+    for name in (name for name, is_asked in asked.items() if is_asked and name not in task.options):
+        holding = " or ".join(known.name for known in TASKS.values() if name in known.options)
+        raise ConfigError(f"--{name} goes with {holding}, and this is taken for {task.name}; drop it.")
 
 
 class _Silent:
