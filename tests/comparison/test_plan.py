@@ -40,6 +40,7 @@ from seqwise.comparison.plan import (
 )
 from seqwise.errors import ConfigError
 from seqwise.models import MODELS
+from seqwise.pages.quantities import duration
 from seqwise.tasks import TASKS
 
 TEXT_FAMILIES = [name for name, row in MODELS.items() if "next_token" in row.learns]
@@ -154,7 +155,7 @@ def test_where_time_is_short_fewer_are_trained_for_longer() -> None:
     assert [60 * trial.minutes for trial in made.trials] == pytest.approx([52.8 / 3] * 3)  # no time for finals
     assert list(made.left_out) == ["lstm", "gpt"]
     assert "needs 56 s" in made.left_out["lstm"]
-    assert "its share would be 18 s" in made.left_out["lstm"]
+    assert "its share would be 13 s" in made.left_out["lstm"]
 
 
 def test_where_time_is_enough_the_finals_keep_their_half() -> None:
@@ -191,6 +192,26 @@ def test_who_was_left_out_is_trained_where_others_needed_less_than_their_share()
     assert 60 * again.trials[0].minutes >= timings["gpt"].least()
     late = second_round(settings, 40.0, timings, first.left_out, MIN_SCORED)
     assert (late.trials, list(late.left_out)) == ([], ["gpt"])
+
+
+def test_the_share_that_is_named_is_the_one_it_would_have_had() -> None:
+    """Twenty seconds for two are enough, less for three: the share of the two is not what kept the third out."""
+    settings = asked(minutes=1.0, models=["rnn", "lstm", "gpt"])
+    timings = {"rnn": Timing(0.0, 0.08, 0.0), "lstm": Timing(0.0, 0.1, 0.0), "gpt": Timing(0.0, 0.105, 0.0)}
+    made = ladder(settings, 0.0, timings)
+    assert list(made.left_out) == ["gpt"]
+    share, needed = 0.88 * 60 / 3, timings["gpt"].least()
+    assert share < needed < 60 * made.trials[0].minutes
+    assert made.left_out["gpt"].endswith(
+        f"needs {duration(needed)} on this machine now, and its share would be {duration(share)}"
+    )
+
+
+def test_a_share_that_is_short_by_less_than_can_be_shown_is_told_without_a_number() -> None:
+    settings = asked(minutes=1.0, models=["rnn", "lstm", "gpt"])
+    each = 0.88 * 60 / 3 * 0.8 / 150
+    timings = {"rnn": Timing(0.0, 0.08, 0.0), "lstm": Timing(0.0, 0.09, 0.0), "gpt": Timing(0.0, each * 1.001, 0.0)}
+    assert ladder(settings, 0.0, timings).left_out["gpt"].endswith("and with it no share would be long enough")
 
 
 def test_who_joins_late_must_have_time_for_as_much_validation_as_the_others_had() -> None:

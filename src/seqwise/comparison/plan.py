@@ -262,12 +262,20 @@ def _fitting(
             share = 60 * trials[0].minutes
             if share >= max(map(least, chosen)):
                 left_out = [entry for entry in entries if entry not in chosen]
-                return Ladder(trials, {entry_name(settings, *e, "ladder"): _why_not(least(e), share) for e in left_out})
+                shares = {
+                    e: 60 * _in_equal_shares(settings, [*chosen, e], "ladder", seconds)[0].minutes for e in left_out
+                }
+                why = {entry_name(settings, *e, "ladder"): _why_not(least(e), shares[e]) for e in left_out}
+                return Ladder(trials, why)
     return Ladder([], {entry_name(settings, *e, "ladder"): _why_not(least(e), max(0.0, share)) for e in entries})
 
 
 def _why_not(least: float, share: float) -> str:
-    return f"to learn anything it needs {duration(least)} on this machine now, and its share would be {duration(share)}"
+    needed, there = duration(least), duration(share)
+    short = (
+        f"its share would be {there}" if share < least and needed != there else "with it no share would be long enough"
+    )
+    return f"to learn anything it needs {needed} on this machine now, and {short}"
 
 
 def minutes_for(settings: Settings, least: Sequence[float], spent: float) -> float:
