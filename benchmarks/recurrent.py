@@ -36,7 +36,7 @@ def main() -> None:
         x = torch.randn(ROWS, STEPS, WIDTH)
         ours = RecurrentStack(lambda width, cell=cell: cell(width, WIDTH), WIDTH, LAYERS)
         theirs = kernel(WIDTH, WIDTH, LAYERS, batch_first=True)
-        state = ours.fresh_state(ROWS)
+        state = ours.initial_state(ROWS)
 
         def our_rate(model=ours, x=x, state=state) -> float:
             return rate(lambda: model(x, state)[0])

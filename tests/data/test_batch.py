@@ -34,15 +34,15 @@ def test_micro_batches_keep_masks_and_marks_and_their_counts_add_up() -> None:
     some = whole.split(3)
     masks = [part.targets["tokens"].is_token for part in some]
     assert torch.equal(torch.cat([m for m in masks if m is not None]), whole.targets["tokens"].is_token)
-    marks = [part.starts_anew for part in some]
-    assert torch.equal(torch.cat([m for m in marks if m is not None]), whole.starts_anew)
+    marks = [part.resets for part in some]
+    assert torch.equal(torch.cat([m for m in marks if m is not None]), whole.resets)
     assert sum(part.counts()["tokens"] for part in some) == whole.counts()["tokens"] == 7 * 3 - 4
 
 
 def test_a_batch_without_masks_stays_without() -> None:
     (first, second) = next_token_batch(torch.zeros(2, 4, dtype=torch.long)).split(2)
     assert first.inputs["tokens"].is_token is None
-    assert second.starts_anew is None
+    assert second.resets is None
     assert first.counts() == {"tokens": 3}
     assert first.to("cpu").inputs["tokens"].is_token is None
 

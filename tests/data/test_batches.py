@@ -97,7 +97,7 @@ def test_rows_of_windows_have_the_asked_shape() -> None:
     batch = Windows(numbered(1000), context=16, batch_size=8).batch(0)
     assert inputs(batch).shape == targets(batch).shape == (8, 16)
     assert batch.counts() == {"tokens": 128}
-    assert batch.starts_anew is None
+    assert batch.resets is None
 
 
 @pytest.mark.parametrize("make", [Windows, Streams])
@@ -144,7 +144,7 @@ def test_each_row_of_a_stream_goes_on_where_it_stopped(num_tokens: int, context:
 
 def test_rows_start_anew_with_the_epoch_and_in_turns_later() -> None:
     streams = Streams(numbered(4000), context=5, batch_size=8)
-    marks = [batch.starts_anew for batch in epoch_of(streams, 1)]
+    marks = [batch.resets for batch in epoch_of(streams, 1)]
     assert all(mark is not None and mark.dtype == torch.bool and mark.shape == (8,) for mark in marks)
     table = torch.stack([mark for mark in marks if mark is not None])  # (steps, rows)
     assert table[0].all()

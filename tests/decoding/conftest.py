@@ -30,19 +30,19 @@ class MarkovChain:
     def __init__(self, probs: Tensor):
         self.log_table, self.vocab_size, self.num_steps = probs.double().log(), probs.shape[0], 0
 
-    def fresh_state(self, batch_size: int) -> State:
+    def initial_state(self, batch_size: int) -> State:
         return State({"pair": torch.zeros(batch_size, 2, dtype=torch.long)})
 
     def start(self, prompt: Batch) -> tuple[Tensor, State]:
-        tokens, state = prompt.inputs["tokens"], self.fresh_state(len(prompt))
+        tokens, state = prompt.inputs["tokens"], self.initial_state(len(prompt))
         for row, length in enumerate(tokens.lengths.tolist()):
             for token in tokens.ids[row, :length].tolist():
-                state.own["pair"][row] = torch.tensor([state.own["pair"][row, 1], token])
+                state.per_row["pair"][row] = torch.tensor([state.per_row["pair"][row, 1], token])
         return self._after(state)
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         self.num_steps += 1
-        pair = state.own["pair"]
+        pair = state.per_row["pair"]
         pair[:, 0] = pair[:, 1].clone()
         pair[:, 1] = tokens
         return self._after(state)
@@ -56,7 +56,7 @@ class MarkovChain:
         return torch.stack(scores, dim=1), State({"pair": pair})
 
     def _after(self, state: State) -> tuple[Tensor, State]:
-        pair = state.own["pair"]
+        pair = state.per_row["pair"]
         return self.log_table[pair[:, 0], pair[:, 1]], state
 
 

@@ -40,11 +40,11 @@ class RandomWalk:
     def __init__(self, deviation: float = 1.0, *, num_columns: int = 1, context: int | None = None):
         self.deviation, self.num_columns, self.context = deviation, num_columns, context
 
-    def fresh_state(self, batch_size: int) -> State:
+    def initial_state(self, batch_size: int) -> State:
         return State({"last": torch.zeros(batch_size, self.num_columns)})
 
     def score(self, batch: Batch, state: State | None = None) -> tuple[Tensor, State]:
-        state, scores = state or self.fresh_state(len(batch)), []
+        state, scores = state or self.initial_state(len(batch)), []
         inputs, targets = batch.inputs["values"], batch.targets["values"]
         assert self.context is None or inputs.shape[1] <= self.context
         for t in range(inputs.shape[1]):
@@ -57,7 +57,7 @@ class RandomWalk:
         inputs: Values = prompt.inputs["values"]
         assert self.context is not None
         assert inputs.shape[1] < self.context
-        state = self.fresh_state(len(prompt))
+        state = self.initial_state(len(prompt))
         there = inputs.is_observed if inputs.is_step is None else inputs.is_observed & inputs.is_step.unsqueeze(-1)
         for t in range(inputs.shape[1]):
             distribution, state = self.step(inputs.values[:, t], state, there[:, t])
@@ -65,7 +65,7 @@ class RandomWalk:
 
     def step(self, values: Tensor, state: State, is_observed: Tensor | None = None) -> tuple[Any, State]:
         there = torch.ones_like(values, dtype=torch.bool) if is_observed is None else is_observed
-        last = torch.where(there, values, state.own["last"])
+        last = torch.where(there, values, state.per_row["last"])
         return Independent(Normal(last, self.deviation), 1), State({"last": last})
 
 
@@ -80,7 +80,7 @@ class ExactWalk(RandomWalk):
         return plain.score(batch, state)
 
     def forecast(self, state: State, horizon: int) -> tuple[Tensor, Tensor]:
-        last = state.own["last"].unsqueeze(1).expand(-1, horizon, -1)
+        last = state.per_row["last"].unsqueeze(1).expand(-1, horizon, -1)
         growth = torch.arange(1, horizon + 1).sqrt().view(1, -1, 1)
         return last, (self.deviation * growth).expand_as(last)
 
@@ -234,7 +234,7 @@ def test_a_part_that_begins_the_series_is_forecast_from_a_whole_context() -> Non
             return Independent(Normal(last, 0.01), 1), State({"last": last})
 
         def step(self, values: Tensor, state: State, is_observed: Tensor | None = None) -> tuple[Any, State]:
-            return Independent(Normal(state.own["last"], 0.01), 1), state
+            return Independent(Normal(state.per_row["last"], 0.01), 1), state
 
     score = evaluate_forecasts(LastThree(context=8), store_of(values, 1), no_scaling(), seasons=[1], horizon=3)
     assert score.errors["model"][3:].mean(axis=(1, 2)) == pytest.approx(4, abs=0.05)  # of |3 - 0|, |3 - 0|, |3 - 9|

@@ -82,14 +82,14 @@ def test_gradients_of_states_are_finite_differences(family: str, settings: dict[
     def loss_after(lag: int, part: str, unit: int, by: float) -> float:
         split = step - lag + 1  # so many tokens are read before the state is moved
         with torch.no_grad():
-            _, state = model.score(next_token_batch(ids[:, : split + 1]), model.fresh_state(1))
-            state.own[part].view(-1)[unit] += by
+            _, state = model.score(next_token_batch(ids[:, : split + 1]), model.initial_state(1))
+            state.per_row[part].view(-1)[unit] += by
             log_probs, _ = model.score(next_token_batch(ids[:, split:]), state)
         return -float(log_probs[0, lag - 1])
 
     for lag in (1, 3, 6):
         square = 0.0
-        for part, values in model.fresh_state(1).own.items():
+        for part, values in model.initial_state(1).per_row.items():
             for unit in range(values.numel()):
                 slope = (loss_after(lag, part, unit, 1e-5) - loss_after(lag, part, unit, -1e-5)) / 2e-5
                 square += slope**2
@@ -242,7 +242,7 @@ def test_truncation_is_the_gradient_of_states_that_are_detached() -> None:
         model.zero_grad()
         first = Batch({"tokens": Tokens(inputs[:, :3])}, {"tokens": Tokens(targets[:, :3])})
         last = Batch({"tokens": Tokens(inputs[:, 3:])}, {"tokens": Tokens(targets[:, 3:])})
-        log_probs, state = model.score(first, model.fresh_state(2))
+        log_probs, state = model.score(first, model.initial_state(2))
         more, _ = model.score(last, state.detach() if is_cut else state)
         (-log_probs.sum() - more.sum()).backward()
         return torch.cat([p.grad.flatten() for p in model.parameters()])

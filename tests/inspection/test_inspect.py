@@ -324,7 +324,7 @@ def test_encoders_stand_over_the_source_and_what_was_read_from_behind_is_turned(
     backwards = next(each for each in found.over_text if each.site.endswith("cells.1") and each.what == "state")
     with torch.no_grad():
         embedded = runs["general"].model.body.source_embedding(found.reading.batch.inputs["source"])
-        outputs = encoder(embedded, encoder.fresh_state(1))[0][0]  # (S, 2 * D)
+        outputs = encoder(embedded, encoder.initial_state(1))[0][0]  # (S, 2 * D)
     half = outputs.shape[1] // 2
     np.testing.assert_allclose(backwards.values, outputs[:, half:].numpy(), atol=1e-5)
 

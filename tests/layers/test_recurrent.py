@@ -64,7 +64,7 @@ def with_random_weights(module: nn.Module) -> nn.Module:
 
 
 def random_state(stack: RecurrentStack | RecurrentLayer) -> State:
-    return tuple(torch.randn_like(part) for part in stack.fresh_state(B))
+    return tuple(torch.randn_like(part) for part in stack.initial_state(B))
 
 
 def is_real(lengths: Tensor | None) -> Tensor:
@@ -147,7 +147,7 @@ def test_outputs_states_and_gradients_are_those_of_torch(
 def test_kernels_run_without_a_warning_in_training_and_after(name: str, training: bool) -> None:
     stack = random_stack(name).train(training)  # warnings are errors in this suite
     with torch.set_grad_enabled(training):
-        outputs, _ = stack(torch.randn(B, T, E), stack.fresh_state(B))
+        outputs, _ = stack(torch.randn(B, T, E), stack.initial_state(B))
     assert outputs.requires_grad == training
 
 
@@ -323,7 +323,7 @@ def by_equation(stack: RecurrentStack, x: Tensor) -> Tensor:
         read = torch.cat(streams, dim=-1) if stack.connections == "dense" else x
         if isinstance(norm, nn.LayerNorm):
             read = normal(read) * norm.weight + norm.bias
-        y, _ = layer(read, layer.fresh_state(B))
+        y, _ = layer(read, layer.initial_state(B))
         streams.append(y)
         if stack.connections == "plain" or x.shape[-1] != y.shape[-1]:
             x = y  # (1)
@@ -350,7 +350,7 @@ def test_connections_are_their_equations(
         name, 3, input_dim=width, connections=connections, bidirectional=bidirectional, normalise=normalise
     )
     x = torch.randn(B, T, width)
-    outputs, _ = stack(x, stack.fresh_state(B))
+    outputs, _ = stack(x, stack.initial_state(B))
     assert stack.output_dim == (3 * output_dim if connections == "dense" else output_dim)
     assert outputs.shape == (B, T, stack.output_dim)
     assert_same(outputs, by_equation(stack, x))
@@ -369,15 +369,15 @@ def test_highway_gates_begin_by_carrying() -> None:
 def test_dropout_of_a_stack_acts_between_layers_only() -> None:
     x = torch.randn(B, T, E)
     single = random_stack("lstm", 1, dropout=0.9)
-    assert torch.equal(single.train()(x, single.fresh_state(B))[0], single.eval()(x, single.fresh_state(B))[0])
+    assert torch.equal(single.train()(x, single.initial_state(B))[0], single.eval()(x, single.initial_state(B))[0])
     stack = random_stack("lstm", 2, dropout=0.5, is_variational=True)
     torch.manual_seed(3)
-    outputs, _ = stack(x, stack.fresh_state(B))
+    outputs, _ = stack(x, stack.initial_state(B))
     first, second = stack.layers
-    y, _ = first(x, first.fresh_state(B))
+    y, _ = first(x, first.initial_state(B))
     torch.manual_seed(3)
     mask = dropped_out(torch.ones(B, 1, D), 0.5)
-    expected, _ = second(y * mask, second.fresh_state(B))
+    expected, _ = second(y * mask, second.initial_state(B))
     assert_same(outputs, expected)
 
 
@@ -454,7 +454,7 @@ def test_the_forget_gate_begins_as_open_as_asked(forget_bias: float, options: di
 def test_a_projection_narrows_what_is_shown_beside_a_wide_memory(bidirectional: bool) -> None:
     stack = random_stack("lstm projected", 2, bidirectional=bidirectional)
     directions = 1 + bidirectional
-    h, c = stack.fresh_state(B)
+    h, c = stack.initial_state(B)
     assert (h.shape, c.shape) == ((B, 2 * directions, P), (B, 2 * directions, D))
     outputs, (h, c) = stack(torch.randn(B, T, E), (h, c))
     assert (h.shape, c.shape) == ((B, 2 * directions, P), (B, 2 * directions, D))
@@ -467,7 +467,7 @@ def test_a_projection_narrows_what_is_shown_beside_a_wide_memory(bidirectional: 
 @both_directions
 def test_a_fresh_state_is_zeros_batch_first(name: str, bidirectional: bool) -> None:
     stack = random_stack(name, 3, bidirectional=bidirectional)
-    state = stack.fresh_state(B)
+    state = stack.initial_state(B)
     assert len(state) == (2 if "lstm" in name else 1)
     assert all((part == 0).all() and part.shape[:2] == (B, 3 * (1 + bidirectional)) for part in state)
     assert [part.shape for part in stack(torch.randn(B, T, E), state)[1]] == [part.shape for part in state]

@@ -112,7 +112,7 @@ def test_the_state_of_a_window_is_its_last_inputs() -> None:
     for length in (1, 2, 9):
         state = encode(body, tokens[:, :length]).state
         expected = torch.cat([torch.zeros(2, 3, 5), body.embedding.weight[tokens[:, :length]]], dim=1)[:, -3:]
-        same(state.own["inputs"], expected)
+        same(state.per_row["inputs"], expected)
 
 
 # --- conv -------------------------------------------------------------------------------------------------------------
@@ -189,15 +189,15 @@ def test_steps_around_the_rings_are_the_parallel_pass(options: dict[str, Any], p
 @each_convolution
 def test_one_step_is_the_same_with_and_without_gradients(options: dict[str, Any]) -> None:
     body = build("conv", schemas.of_text(VOCAB), model_dim=8, **options).body
-    tokens, plain, ring = torch.randint(VOCAB, (2, 30)), body.fresh_state(2), body.fresh_state(2)
+    tokens, plain, ring = torch.randint(VOCAB, (2, 30)), body.initial_state(2), body.initial_state(2)
     for t in range(30):
         expected = encode(body, tokens[:, t : t + 1], plain)
         with torch.no_grad():
             found = encode(body, tokens[:, t : t + 1], ring)
         same(found.stream.hidden, expected.stream.hidden)
         plain, ring = expected.state, found.state
-        for key, tensor in ring.own.items():
-            same(tensor, plain.own[key].detach())
+        for key, tensor in ring.per_row.items():
+            same(tensor, plain.per_row[key].detach())
 
 
 @torch.no_grad()
@@ -221,13 +221,13 @@ def test_rows_at_different_places_of_their_rings_go_on_as_they_would_alone() -> 
 @torch.no_grad()
 def test_the_state_does_not_grow_with_the_steps(name: str, schema: Schema) -> None:
     model = build(name, schema)
-    state = model.fresh_state(2)
-    shapes = {key: tensor.shape for key, tensor in state.own.items()}
+    state = model.initial_state(2)
+    shapes = {key: tensor.shape for key, tensor in state.per_row.items()}
     assert all(shape[0] == 2 for shape in shapes.values())
     for _ in range(2 * CONTEXT):
         read = torch.tensor([1, 2]) if schema.kind == NEXT_TOKEN else torch.randn(2, COLUMNS)
         _, state = model.step(read, state)
-        assert {key: tensor.shape for key, tensor in state.own.items()} == shapes
+        assert {key: tensor.shape for key, tensor in state.per_row.items()} == shapes
 
 
 # --- numbers ----------------------------------------------------------------------------------------------------------
@@ -296,7 +296,7 @@ def test_chunks_of_numbers_with_carried_state_give_the_density_of_the_whole(name
     assert model.carries_state
     values, seen = random_series(2, 20, missing=missing)
     whole, _ = model.score(next_value_batch(values, seen))
-    state, found = model.fresh_state(2), []
+    state, found = model.initial_state(2), []
     for a, b in ((0, 5), (5, 6), (6, 7), (7, 19)):
         there = None if seen is None else seen[:, a : b + 1]
         log_density, state = model.score(next_value_batch(values[:, a : b + 1], there), state)
@@ -389,9 +389,9 @@ def test_selected_and_restarted_rows_of_numbers_go_on_as_they_would_alone(name: 
     expected = [mean_after(values, row) for values, row in zip(new, (2, 0, 2), strict=True)]
     selected = select_rows(state, torch.tensor([2, 0, 2]))
     same(model.step(new, selected)[0].mean, torch.cat(expected))
-    from_nothing = model.step(new[1:2], model.fresh_state(1))[0].mean
+    from_nothing = model.step(new[1:2], model.initial_state(1))[0].mean
     kept = [mean_after(new[0], 0), from_nothing, mean_after(new[2], 2)]
-    restarted = restart_rows(state, torch.tensor([False, True, False]), model.fresh_state(3))
+    restarted = restart_rows(state, torch.tensor([False, True, False]), model.initial_state(3))
     same(model.step(new, restarted)[0].mean, torch.cat(kept))
 
 
@@ -403,13 +403,13 @@ def test_a_full_context_of_numbers_forgets_its_oldest_quarter(name: str) -> None
     values, _ = random_series(2, CONTEXT)
     _, state = model.start(Batch({"values": Values(values[:, :-1])}, {}))
     _, state = model.step(values[:, -1], state)
-    assert state.own["length"].tolist() == [CONTEXT, CONTEXT]
+    assert state.per_row["length"].tolist() == [CONTEXT, CONTEXT]
     kept = values[:, -kept_of(CONTEXT) :]
     _, expected_state = model.start(Batch({"values": Values(kept)}, {}))
     new = torch.randn(2, COLUMNS)
     distribution, state = model.step(new, state)
     same(distribution.mean, model.step(new, expected_state)[0].mean)
-    assert state.own["length"].tolist() == [kept_of(CONTEXT) + 1] * 2
+    assert state.per_row["length"].tolist() == [kept_of(CONTEXT) + 1] * 2
 
 
 @torch.no_grad()
@@ -679,13 +679,13 @@ def test_dropout_acts_in_training_and_gradients_reach_every_parameter(
 def test_a_detached_state_carries_numbers_without_gradients_into_the_past(name: str) -> None:
     model = build(name, NUMBERS)
     values, _ = random_series(2, 9)
-    first = model.loss(next_value_batch(values[:, :5]), model.fresh_state(2))
+    first = model.loss(next_value_batch(values[:, :5]), model.initial_state(2))
     assert isinstance(first.state, State)
     second = model.loss(next_value_batch(values[:, 4:]), first.state.detach())
-    before = {key: tensor.clone() for key, tensor in first.state.own.items()}
+    before = {key: tensor.clone() for key, tensor in first.state.per_row.items()}
     first.over({"values": 4}).backward()
     second.over({"values": 4}).backward()  # would fail where it reached into the first chunk
-    assert all(torch.equal(tensor, before[key]) for key, tensor in first.state.own.items())
+    assert all(torch.equal(tensor, before[key]) for key, tensor in first.state.per_row.items())
 
 
 def test_a_gru_that_resets_before_the_product_refuses_norms_inside() -> None:

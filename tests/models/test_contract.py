@@ -117,7 +117,7 @@ def same(a: torch.Tensor, b: torch.Tensor) -> None:
 
 
 def copy_of(state: State) -> State:
-    return State({k: v.clone() for k, v in state.own.items()}, state.memory)
+    return State({k: v.clone() for k, v in state.per_row.items()}, state.memory)
 
 
 def test_every_family_is_covered() -> None:
@@ -205,7 +205,7 @@ def test_probabilities_sum_to_one(case: Case) -> None:
 def test_chunks_with_carried_state_give_the_score_of_the_whole(case: Case) -> None:
     model, rows = build(case), random_rows(2, CONTEXT + 1)
     whole, _ = model.score(next_token_batch(rows))
-    state, scores = model.fresh_state(2), []
+    state, scores = model.initial_state(2), []
     for a, b in ((0, 5), (5, 6), (6, CONTEXT)):
         log_probs, state = model.score(next_token_batch(rows[:, a : b + 1]), state)
         scores.append(log_probs)

@@ -186,7 +186,7 @@ def test_stepping_through_tokens_gives_the_scores() -> None:
         torch.testing.assert_close(log_probs.exp().sum(dim=1), torch.ones(3, dtype=torch.float64))
         torch.testing.assert_close(log_probs.gather(1, rows[:, t : t + 1])[:, 0], expected[:, t - 1])
         if t == 7:
-            torch.testing.assert_close(state.own["belief"], after.own["belief"])
+            torch.testing.assert_close(state.per_row["belief"], after.per_row["belief"])
         log_probs, state = model.step(rows[:, t], state)
 
 
@@ -205,7 +205,7 @@ def test_stepping_through_numbers_gives_distributions_with_the_scores() -> None:
             torch.testing.assert_close(wanted, expected[row, t - 1])
         following, state = model.step(values[:, t], state, is_observed[:, t])
     assert following.mean.shape == following.sample().shape == (2, COLUMNS)
-    torch.testing.assert_close(following.mean, state.own["belief"] @ torch.tensor(model.mean))
+    torch.testing.assert_close(following.mean, state.per_row["belief"] @ torch.tensor(model.mean))
 
 
 def test_a_number_missing_in_one_column_leaves_the_others_to_say_what_they_say() -> None:
@@ -231,12 +231,12 @@ def test_chunks_with_carried_state_give_the_score_of_the_whole() -> None:
 
     for model in (text, numbers):
         whole, after = model.score(chunk(model, 0, 12))
-        state, scores = model.fresh_state(2), []
+        state, scores = model.initial_state(2), []
         for a, b in ((0, 5), (5, 6), (6, 12)):
             log_probs, state = model.score(chunk(model, a, b), state)
             scores.append(log_probs)
         torch.testing.assert_close(torch.cat(scores, dim=1), whole)
-        torch.testing.assert_close(state.own["belief"], after.own["belief"])
+        torch.testing.assert_close(state.per_row["belief"], after.per_row["belief"])
 
 
 def test_padding_changes_nothing_and_is_not_looked_at() -> None:
@@ -248,7 +248,7 @@ def test_padding_changes_nothing_and_is_not_looked_at() -> None:
     alone, alone_state = model.score(next_token_batch(padded.ids[1:, :4]))
     torch.testing.assert_close(together[1:, :3], alone)
     assert (together[1, 3:] == 0).all()
-    torch.testing.assert_close(state.own["belief"][1:], alone_state.own["belief"])
+    torch.testing.assert_close(state.per_row["belief"][1:], alone_state.per_row["belief"])
 
 
 def test_padding_of_numbers_changes_nothing_and_is_not_looked_at() -> None:
@@ -263,7 +263,7 @@ def test_padding_of_numbers_changes_nothing_and_is_not_looked_at() -> None:
     alone, alone_state = model.score(next_value_batch(values[1:, :4]))
     torch.testing.assert_close(together[1:, :3], alone)
     assert (together[1, 3:] == 0).all()
-    torch.testing.assert_close(state.own["belief"][1:], alone_state.own["belief"])
+    torch.testing.assert_close(state.per_row["belief"][1:], alone_state.per_row["belief"])
 
 
 def test_tags_are_the_best_paths_of_the_rows() -> None:
@@ -291,7 +291,7 @@ def test_nothing_to_read_is_nothing_read() -> None:
         Batch({"tokens": Tokens(torch.zeros(2, 0).long())}, {"tokens": Tokens(torch.zeros(2, 0).long())})
     )
     assert log_probs.shape == (2, 0)
-    torch.testing.assert_close(state.own["belief"], model.fresh_state(2).own["belief"])
+    torch.testing.assert_close(state.per_row["belief"], model.initial_state(2).per_row["belief"])
 
 
 @pytest.mark.parametrize("make", [lambda: text_hmm(3, 5), lambda: numbers_hmm(3)], ids=["text", "numbers"])
@@ -506,11 +506,11 @@ def test_a_token_never_seen_is_impossible_without_smoothing_and_what_follows_is_
     log_probs, state = model.score(next_token_batch(torch.tensor([[0, 5, 1, 2]])))
     assert log_probs[0, 0] == -math.inf
     assert torch.isfinite(log_probs[0, 1:]).all()
-    torch.testing.assert_close(state.own["belief"].sum(), torch.ones((), dtype=torch.float64))
+    torch.testing.assert_close(state.per_row["belief"].sum(), torch.ones((), dtype=torch.float64))
     _, stepped = model.start(prompt_batch([[0]]))
     for token in (5, 1):
         _, stepped = model.step(torch.tensor([token]), stepped)
-    torch.testing.assert_close(stepped.own["belief"], state.own["belief"])
+    torch.testing.assert_close(stepped.per_row["belief"], state.per_row["belief"])
     unseen = np.array([0, 5, 1])
     assert model.log_likelihood([unseen]) == -math.inf
     with pytest.raises(DataError, match=r"sequence 2 has probability zero .*smoothing above 0"):
@@ -567,7 +567,7 @@ def test_odd_numbers_are_learned_and_far_ones_scored(sequence: Any, smoothing: f
     check_finite(model, (np.array([[1e150, -1e150], [0.0, 0.0]]), None))
     log_probs, state = model.score(next_value_batch(torch.tensor([[[0.0, 0.0], [1e30, 0.0], [1.0, 1e-30]]])))
     assert torch.isfinite(log_probs).all()
-    assert torch.isfinite(state.own["belief"]).all()
+    assert torch.isfinite(state.per_row["belief"]).all()
     following, _ = model.step(torch.tensor([[1e30, 0.0]]), state)
     assert torch.isfinite(following.mean).all()
 
@@ -636,9 +636,9 @@ def test_tables_that_hold_no_probabilities_are_named(name: str, damage: Any, sen
 
 def test_a_fresh_state_is_the_initial_belief_and_a_state_is_not_written_into() -> None:
     model = text_hmm(3, 5)
-    state = model.fresh_state(2)
-    torch.testing.assert_close(state.own["belief"], torch.tensor(model.initial).expand(2, 3))
-    kept = State({"belief": state.own["belief"].clone()})
+    state = model.initial_state(2)
+    torch.testing.assert_close(state.per_row["belief"], torch.tensor(model.initial).expand(2, 3))
+    kept = State({"belief": state.per_row["belief"].clone()})
     model.score(next_token_batch(torch.tensor([[0, 1, 2], [3, 4, 0]])), state)
     model.step(torch.tensor([1, 2]), state)
-    torch.testing.assert_close(state.own["belief"], kept.own["belief"])
+    torch.testing.assert_close(state.per_row["belief"], kept.per_row["belief"])

@@ -172,7 +172,7 @@ def test_covariances_that_have_settled_are_shared_and_change_nothing() -> None:
     batch = batch_of((values, seen))
     one_by_one, state = model.score(batch)
     close(forward.log_likelihoods[1:], one_by_one[0])
-    close(model.A @ forward.means[-2], state.own["mean"][0])  # the last target has not been read
+    close(model.A @ forward.means[-2], state.per_row["mean"][0])  # the last target has not been read
     smoothed = model.smooth(values, seen)
     for t in (1, 650, 701, 899, 1000, 1400):  # (7) and (9), as they stand
         P = forward.covariances[forward.slot[t]]
@@ -247,16 +247,16 @@ def test_chunks_with_carried_state_give_the_score_of_the_whole() -> None:
     values, seen = series_of(model, 12, missing=0.2)
     batch = batch_of((values, seen))
     whole, end = model.score(batch)
-    state, scores = model.fresh_state(1), []
+    state, scores = model.initial_state(1), []
     for a, b in ((0, 5), (5, 6), (6, 12)):
         part = batch._map(lambda tensor, a=a, b=b: tensor[:, a:b])
-        before = {name: tensor.clone() for name, tensor in state.own.items()}
+        before = {name: tensor.clone() for name, tensor in state.per_row.items()}
         log_densities, after = model.score(part, state)
-        assert all(torch.equal(before[name], state.own[name]) for name in before)
+        assert all(torch.equal(before[name], state.per_row[name]) for name in before)
         scores.append(log_densities)
         state = after
     close(torch.cat(scores, dim=1), whole, 1e-12)
-    close(state.own["covariance"], end.own["covariance"], 1e-12)
+    close(state.per_row["covariance"], end.per_row["covariance"], 1e-12)
 
 
 def test_padding_and_batch_composition_change_nothing() -> None:
@@ -277,7 +277,7 @@ def test_padding_and_batch_composition_change_nothing() -> None:
         alone, alone_state = model.score(batch_of(one))
         close(together[row, : len(one[0])], alone[0], 1e-12)
         for name in ("mean", "covariance"):
-            close(select_rows(state, torch.tensor([row])).own[name], alone_state.own[name], 1e-12)
+            close(select_rows(state, torch.tensor([row])).per_row[name], alone_state.per_row[name], 1e-12)
 
 
 def test_a_saved_and_loaded_model_gives_the_same_numbers() -> None:
@@ -501,14 +501,14 @@ def test_bad_settings_get_a_sentence() -> None:
     with pytest.raises(ConfigError, match="columns of numbers, and this data has none"):
         Kalman(KalmanConfig(), schemas.of_text(5))
     with pytest.raises(ConfigError, match="a horizon of 0 steps"):
-        build(2, 2).forecast(build(2, 2).fresh_state(1), 0)
+        build(2, 2).forecast(build(2, 2).initial_state(1), 0)
 
 
 def test_a_forecast_beyond_all_numbers_gets_a_sentence() -> None:
     model = random_model(2, 2)
     model.A = 1.1 * np.eye(2)
     with pytest.raises(DataError, match="beyond all numbers within 10000 steps"):
-        model.forecast(model.fresh_state(1), 10_000)
+        model.forecast(model.initial_state(1), 10_000)
 
 
 def test_a_damaged_file_gets_a_sentence() -> None:

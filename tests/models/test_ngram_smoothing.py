@@ -148,7 +148,7 @@ def distribution(model: Ngram, context: Gram) -> np.ndarray:
     """p of every token; an empty context is a state before anything is read."""
     if context:
         return model.start(prompt_batch([context]))[0][0].exp().numpy()
-    return model._next(model.fresh_state(1))[0].exp().numpy()
+    return model._next(model.initial_state(1))[0].exp().numpy()
 
 
 def kept_grams(model: Ngram) -> set[Gram]:

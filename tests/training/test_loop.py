@@ -115,13 +115,13 @@ def test_state_is_carried_from_chunk_to_chunk_and_starts_anew_where_the_batch_sa
     list(train(model, batches, quiet(steps=30), objective=objective))
     assert given[0][1] is None
     for (_, _, left), (batch, taken, _) in pairwise(given):
-        assert batch.starts_anew is not None
+        assert batch.resets is not None
         assert taken is not None
-        for row, anew in enumerate(batch.starts_anew.tolist()):
-            before = torch.zeros_like(left.own["h"][row]) if anew else left.own["h"][row]
-            assert torch.equal(taken.own["h"][row], before)
-            assert not taken.own["h"].requires_grad
-    assert sum(batch.starts_anew.sum() > 0 for batch, _, _ in given) > 3  # type: ignore[union-attr, misc]
+        for row, anew in enumerate(batch.resets.tolist()):
+            before = torch.zeros_like(left.per_row["h"][row]) if anew else left.per_row["h"][row]
+            assert torch.equal(taken.per_row["h"][row], before)
+            assert not taken.per_row["h"].requires_grad
+    assert sum(batch.resets.sum() > 0 for batch, _, _ in given) > 3  # type: ignore[union-attr, misc]
 
 
 @each_family

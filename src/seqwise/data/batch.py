@@ -187,7 +187,7 @@ class Batch:
     inputs: dict[str, Any]
     targets: dict[str, Any]
     """Each a Tokens, Values, Labels or Tags; typed loosely, since the name tells which."""
-    starts_anew: Tensor | None = None
+    resets: Tensor | None = None
     """(B,) bool: rows that do not go on from the state of the batch before; None where that is not asked."""
     places: Tensor | None = None
     """(B,) where in the text the first target of each row stands; None where that is not asked."""
@@ -231,7 +231,7 @@ class Batch:
 
     def _map(self, change: Change) -> Batch:
         inputs, targets = ({n: f.map(change) for n, f in fields.items()} for fields in (self.inputs, self.targets))
-        others = (self.starts_anew, self.places, self.groups)
+        others = (self.resets, self.places, self.groups)
         return Batch(inputs, targets, *(_map(change, other) for other in others))
 
 

@@ -73,8 +73,8 @@ class Streams:
         shift = int(np.random.default_rng((self.seed, epoch)).integers(room + 1))
         rows = np.arange(self.batch_size)
         batch = _rows(self.store, rows * self._track + place * self.context + shift, self.context)
-        starts_anew = (place == 0) | ((place + rows) % self.ANEW_EVERY == 0)
-        return replace(batch, starts_anew=torch.from_numpy(starts_anew))
+        resets = (place == 0) | ((place + rows) % self.ANEW_EVERY == 0)
+        return replace(batch, resets=torch.from_numpy(resets))
 
 
 def score_windows(

@@ -18,7 +18,7 @@ from ..data.batch import Batch, prompt_batch
 from ..errors import ConfigError
 from ..machine import check_memory
 from ..models import num_parameters
-from ..models.contract import Continues, HasFreshState, device_of
+from ..models.contract import Continues, HasInitialState, device_of
 from .beam import beam_search
 from .exhaustive import exhaustive_search
 from .sampling import choose_steps, sample
@@ -81,8 +81,8 @@ def few_threads(model: Continues, num_rows: int) -> Iterator[None]:
 def _bytes_of(model: Continues, config: DecodingConfig, num_rows: int) -> int:
     """Of the states, the log-probabilities in a few copies, and the tokens of so many texts."""
     states = 0
-    if num_rows > FEW_ROWS and isinstance(model, HasFreshState):
-        states = sum(tensor.numel() * tensor.element_size() for tensor in model.fresh_state(1).own.values())
+    if num_rows > FEW_ROWS and isinstance(model, HasInitialState):
+        states = sum(tensor.numel() * tensor.element_size() for tensor in model.initial_state(1).per_row.values())
     return num_rows * (2 * states + 3 * 8 * model.vocab_size + 2 * 8 * config.max_tokens)
 
 

@@ -231,7 +231,7 @@ def _scores(model: Forecaster, store: NumberStore) -> Iterator[np.ndarray]:
     """The log densities of the part, stretch by stretch."""
     device = device_of(model)
     if model.context is None:
-        state: State | None = model.fresh_state(1)
+        state: State | None = model.initial_state(1)
         for start in range(0, len(store), CHUNK):
             places = np.arange(start, min(start + CHUNK, len(store)) + 1)[None]
             scores, state = model.score(store.batch(places).to(device), state)
@@ -286,7 +286,7 @@ def _read_to(model: Forecaster, store: NumberStore, origins: np.ndarray) -> tupl
         places = np.where(is_step, (origins - lengths + 1)[:, None] + steps, 0)  # the first row shows nothing
         inputs = Values(*_rows_at(store, places), None if is_step.all() else torch.from_numpy(is_step))
         return model.start(Batch({"values": inputs}, {}).to(device))
-    state, states, rows, before = model.fresh_state(1), [], [], 0
+    state, states, rows, before = model.initial_state(1), [], [], 0
     for origin in origins:
         if origin > before:
             _, after = model.score(store.batch(np.arange(before, origin + 1)[None]).to(device), state)
@@ -295,7 +295,7 @@ def _read_to(model: Forecaster, store: NumberStore, origins: np.ndarray) -> tupl
         states.append(select_rows(state, torch.zeros(1, dtype=torch.long, device=device)))
         rows.append(origin)
         before = origin
-    joined = State({name: torch.cat([s.own[name] for s in states]) for name in states[0].own})
+    joined = State({name: torch.cat([s.per_row[name] for s in states]) for name in states[0].per_row})
     values, is_observed = _rows_at(store, np.array(rows))
     return model.step(values.to(device), joined, is_observed.to(device))
 

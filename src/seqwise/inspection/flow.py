@@ -200,7 +200,7 @@ def _gradient(model: nn.Module, batch: Batch, chunk: int) -> Tensor:
     parameters = [p for p in model.parameters() if p.requires_grad]
     total = [torch.zeros_like(p) for p in parameters]
     inputs, targets = batch.inputs["tokens"].ids, batch.targets["tokens"].ids
-    state: State = model.fresh_state(len(inputs))  # type: ignore[operator]
+    state: State = model.initial_state(len(inputs))  # type: ignore[operator]
     with torch.enable_grad():
         for first in range(0, inputs.shape[1], chunk):
             part = slice(first, first + chunk)

@@ -61,7 +61,7 @@ def _state_before(model: Forecaster, store: NumberStore, row: int) -> State | No
     """After all rows before `row`; None where a model has no state, and begins anew."""
     if model.context is not None:
         return None
-    state: State | None = model.fresh_state(1)
+    state: State | None = model.initial_state(1)
     if row:
         _, state = model.score(store.batch(np.arange(row + 1)[None]).to(device_of(model)), state)
     return state

@@ -104,7 +104,7 @@ class RecurrentLayer(nn.Module):
     def output_dim(self) -> int:
         return len(self.cells) * int(self._first.weights.hidden_dim)
 
-    def fresh_state(self, batch_size: int) -> State:
+    def initial_state(self, batch_size: int) -> State:
         """Nothing remembered: h (and c), (B, directions, D) each."""
         weights = self._first.weights
         widths = [weights.hidden_dim, *([weights.state_dim] if self._first.num_states == 2 else [])]
@@ -216,9 +216,9 @@ class RecurrentStack(nn.Module):
             width = width + layer.output_dim if connections == "dense" else layer.output_dim
         self.output_dim = width - input_dim if connections == "dense" else width
 
-    def fresh_state(self, batch_size: int) -> State:
+    def initial_state(self, batch_size: int) -> State:
         """(B, L * directions, D) for each part of the state."""
-        states = [layer.fresh_state(batch_size) for layer in self.layers]  # type: ignore[operator]
+        states = [layer.initial_state(batch_size) for layer in self.layers]  # type: ignore[operator]
         return tuple(torch.cat(parts, dim=1) for parts in zip(*states, strict=True))
 
     def forward(

@@ -2,7 +2,7 @@
 
     score(batch, state) -> log_probs (B, T), state     how probable is each target? nats
     loss(batch, state)  -> Loss                        what should fall in training?
-    fresh_state(B)      -> State                       nothing read yet
+    initial_state(B)      -> State                       nothing read yet
     start(prompt)       -> log_probs (B, V), state     what comes after the prompt?
     step(tokens, state) -> log_probs (B, V), state     and after one more token?
 
@@ -33,7 +33,7 @@ from ..layers.stream import Stream
 class State:
     """What a model remembers. `score` and `step` may overwrite it; to branch, `select_rows` first."""
 
-    own: dict[str, Tensor]
+    per_row: dict[str, Tensor]
     """One row per hypothesis, batch first: this is what search reorders."""
     memory: dict[str, Tensor] = field(default_factory=dict)
     """One row per source (an encoder's output): never copied per hypothesis. Hypotheses stand in groups of equal size,
@@ -41,7 +41,7 @@ class State:
 
     def detach(self) -> State:
         """The same numbers with no gradient into the past: where backpropagation through time is cut."""
-        return State({k: v.detach() for k, v in self.own.items()}, {k: v.detach() for k, v in self.memory.items()})
+        return State({k: v.detach() for k, v in self.per_row.items()}, {k: v.detach() for k, v in self.memory.items()})
 
 
 def select_rows(state: State, index: Tensor, sources: Tensor | None = None) -> State:
@@ -52,15 +52,15 @@ def select_rows(state: State, index: Tensor, sources: Tensor | None = None) -> S
     memory = state.memory
     if sources is not None:
         memory = {name: tensor.index_select(0, sources) for name, tensor in memory.items()}
-    return State({name: tensor.index_select(0, index) for name, tensor in state.own.items()}, memory)
+    return State({name: tensor.index_select(0, index) for name, tensor in state.per_row.items()}, memory)
 
 
-def restart_rows(state: State, starts_anew: Tensor, fresh: State) -> State:
-    """The state with the rows at `starts_anew` (B,) as they are before anything is read."""
+def restart_rows(state: State, resets: Tensor, fresh: State) -> State:
+    """The state with the rows at `resets` (B,) as they are before anything is read."""
     own = {}
-    for name, tensor in state.own.items():
-        chosen = starts_anew.view(-1, *[1] * (tensor.dim() - 1))
-        own[name] = torch.where(chosen, fresh.own[name], tensor)
+    for name, tensor in state.per_row.items():
+        chosen = resets.view(-1, *[1] * (tensor.dim() - 1))
+        own[name] = torch.where(chosen, fresh.per_row[name], tensor)
     return State(own, state.memory)
 
 
@@ -130,7 +130,7 @@ class Body(Protocol):
     output_dim: int
     embedding: Any
 
-    def fresh_state(self, batch_size: int) -> State: ...
+    def initial_state(self, batch_size: int) -> State: ...
     def encode(self, inputs: Fields, state: State | None) -> Encoded: ...
 
 
@@ -193,7 +193,7 @@ class Translator(LanguageModel, Protocol):
 class Forecaster(Model, Protocol):
     """A model that says how the next numbers are distributed: mean, variance, sample, log_prob."""
 
-    def fresh_state(self, batch_size: int, /) -> State: ...
+    def initial_state(self, batch_size: int, /) -> State: ...
     def start(self, prompt: Batch, /) -> tuple[Distribution, State]: ...
     def step(
         self, values: Tensor, state: State, is_observed: Tensor | None = None, /
@@ -228,10 +228,10 @@ class CountsUpdates(Protocol):
 
 
 @runtime_checkable
-class HasFreshState(Protocol):
+class HasInitialState(Protocol):
     """Every model that can begin with nothing read."""
 
-    def fresh_state(self, batch_size: int) -> State: ...
+    def initial_state(self, batch_size: int) -> State: ...
 
 
 @runtime_checkable

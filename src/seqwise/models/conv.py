@@ -89,7 +89,7 @@ class ConvBody(nn.Module):
         )
         self.norm = nn.LayerNorm(config.model_dim)
 
-    def fresh_state(self, batch_size: int) -> State:
+    def initial_state(self, batch_size: int) -> State:
         like = self.norm.weight
         rings = {
             f"ring.{number}": like.new_zeros(batch_size, cast(DelayLayer, layer).ring, self.model_dim)
@@ -99,13 +99,13 @@ class ConvBody(nn.Module):
 
     def encode(self, inputs: Fields, state: State | None = None) -> Encoded:
         field = only(inputs)
-        state = state or self.fresh_state(field.shape[0])
+        state = state or self.initial_state(field.shape[0])
         x = self.dropout(self.embedding(field))  # (B, T, D)
         if field.shape[1] == 1 and field.is_step is None and not torch.is_grad_enabled() and not is_recorded():
             return Encoded.of(*self._encode_one(x[:, 0], state))
-        place, after = state.own["place"], {}  # (B,) steps read so far
+        place, after = state.per_row["place"], {}  # (B,) steps read so far
         for number, layer in enumerate(cast(list[DelayLayer], self.layers)):
-            ring = state.own[f"ring.{number}"]  # (B, R, D); step t stands at place t mod R
+            ring = state.per_row[f"ring.{number}"]  # (B, R, D); step t stands at place t mod R
             oldest_first = (place.unsqueeze(1) + torch.arange(layer.ring, device=x.device)) % layer.ring  # (B, R)
             before = _take(ring, oldest_first)
             after[f"ring.{number}"] = self._ring_after(before, x, place, field.lengths)
@@ -122,15 +122,15 @@ class ConvBody(nn.Module):
 
     def _encode_one(self, x: Tensor, state: State) -> tuple[Tensor, None, State]:
         """`encode` for one step: x (B, D) -> (B, 1, D). Each ring is read at k-1 places and written at one."""
-        place, rows = state.own["place"], torch.arange(len(x), device=x.device)
+        place, rows = state.per_row["place"], torch.arange(len(x), device=x.device)
         for number, layer in enumerate(cast(list[DelayLayer], self.layers)):
-            ring = state.own[f"ring.{number}"]
+            ring = state.per_row[f"ring.{number}"]
             delays = torch.arange(layer.kernel_size - 1, 0, -1, device=x.device) * layer.dilation  # (k-1,)
             seen = _take(ring, (place.unsqueeze(1) - delays) % layer.ring)  # (B, k-1, D)
             taps = torch.cat([seen.flatten(1), x], dim=-1)
             ring[rows, place % layer.ring] = x
             x = layer.finish(x, taps)
-        state.own["place"] = place + 1
+        state.per_row["place"] = place + 1
         return self.norm(x).unsqueeze(1), None, state
 
 

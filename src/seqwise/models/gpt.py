@@ -135,7 +135,7 @@ class GPTBody(nn.Module):
             if name.endswith(("to_output.weight", "narrow.weight")):  # each block begins as the identity
                 nn.init.zeros_(parameter)
 
-    def fresh_state(self, batch_size: int) -> State:
+    def initial_state(self, batch_size: int) -> State:
         config, like = self.config, self.norm.weight
         shape = (batch_size, config.num_heads, config.context, self.head_dim)  # (B, H, C, K)
         own = {
@@ -178,7 +178,7 @@ class GPTBody(nn.Module):
         for layer, block in enumerate(self.blocks):
             cache = None
             if state is not None and place is not None:
-                cache = LayerCache(state.own[f"keys.{layer}"], state.own[f"values.{layer}"], place)
+                cache = LayerCache(state.per_row[f"keys.{layer}"], state.per_row[f"values.{layer}"], place)
             x = block(x, turn, cache)
         if state is not None and place is not None:
             self._remember(state, inputs, lengths, place)
@@ -192,9 +192,11 @@ class GPTBody(nn.Module):
         else:
             x = x + self.position_table[place]
         for layer, block in enumerate(self.blocks):
-            x = cast(Block, block).step(x, state.own[f"keys.{layer}"], state.own[f"values.{layer}"], place, turn)
-        state.own["inputs"][:, place] = inputs
-        state.own["length"] = state.own["length"] + 1
+            x = cast(Block, block).step(
+                x, state.per_row[f"keys.{layer}"], state.per_row[f"values.{layer}"], place, turn
+            )
+        state.per_row["inputs"][:, place] = inputs
+        state.per_row["length"] = state.per_row["length"] + 1
         return self.norm(x).unsqueeze(1)
 
     def _turn(self, place: Place | None, num_new: int) -> Tensor:
@@ -207,36 +209,36 @@ class GPTBody(nn.Module):
         return turn.unsqueeze(-2).unsqueeze(-2)
 
     def _make_room(self, state: State, num_new: int) -> Place:
-        lengths: list[int] = state.own["length"].tolist()
+        lengths: list[int] = state.per_row["length"].tolist()
         if num_new == 1 and max(lengths) >= self.context:
             self._forget_oldest(state)
-            lengths = state.own["length"].tolist()
+            lengths = state.per_row["length"].tolist()
         if max(lengths) + num_new > self.context:
             raise ConfigError(
                 f"{max(lengths)} tokens read and {num_new} new ones "
                 f"are more than the model's context of {self.context}."
             )
-        return Place.after(lengths, num_new, state.own["length"].device)
+        return Place.after(lengths, num_new, state.per_row["length"].device)
 
     def _remember(self, state: State, inputs: Tensor, lengths: Tensor | None, place: Place) -> None:
         T = inputs.shape[1]
         if place.first is not None:
-            state.own["inputs"][:, place.first : place.first + T] = inputs
+            state.per_row["inputs"][:, place.first : place.first + T] = inputs
         else:
             rows = torch.arange(len(inputs), device=inputs.device).unsqueeze(1)
-            state.own["inputs"][rows, place.positions] = inputs
+            state.per_row["inputs"][rows, place.positions] = inputs
         # padding is written too, behind the end, and overwritten by what comes next
-        state.own["length"] = state.own["length"] + (T if lengths is None else lengths)
+        state.per_row["length"] = state.per_row["length"] + (T if lengths is None else lengths)
 
     def _forget_oldest(self, state: State) -> None:
         """Rows whose cache is full read their last three quarters anew, from position zero."""
-        full = (state.own["length"] >= self.context).nonzero().squeeze(1)
-        recent = state.own["inputs"][full, self.context - kept_of(self.context) :]
+        full = (state.per_row["length"] >= self.context).nonzero().squeeze(1)
+        recent = state.per_row["inputs"][full, self.context - kept_of(self.context) :]
         with unheard():
-            _, fresh = self._encode(recent, None, self.fresh_state(len(full)))
+            _, fresh = self._encode(recent, None, self.initial_state(len(full)))
         assert fresh is not None
-        for name, tensor in fresh.own.items():
-            state.own[name][full] = tensor
+        for name, tensor in fresh.per_row.items():
+            state.per_row[name][full] = tensor
 
 
 def build_gpt(config: GPTConfig, schema: Schema) -> nn.Module:

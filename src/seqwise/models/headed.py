@@ -42,8 +42,8 @@ class HeadedModel(nn.Module):
     def main_head(self) -> Head:
         return self.heads[self.main]
 
-    def fresh_state(self, batch_size: int) -> State:
-        return self.body.fresh_state(batch_size)
+    def initial_state(self, batch_size: int) -> State:
+        return self.body.initial_state(batch_size)
 
     def score(self, batch: Batch, state: State | None = None) -> tuple[Tensor, State | None]:
         """log p of each target: of the main one, or of the only one that the batch has."""
@@ -70,7 +70,7 @@ class HeadedModel(nn.Module):
     def start(self, prompt: Batch) -> tuple[Any, State]:
         """What comes after the prompt: log-probabilities (B, V), or a distribution of numbers."""
         inputs = {name: field.crop(self.context) for name, field in prompt.inputs.items()}
-        encoded = self.body.encode(inputs, self.fresh_state(len(prompt)))
+        encoded = self.body.encode(inputs, self.initial_state(len(prompt)))
         hidden, (field,) = encoded.stream.hidden, inputs.values()
         last = hidden[torch.arange(len(prompt), device=hidden.device), field.lengths - 1]  # (B, D)
         assert encoded.state is not None

@@ -225,7 +225,7 @@ class HMM:
 
     # -- the verbs -----------------------------------------------------------------------------------------------
 
-    def fresh_state(self, batch_size: int) -> State:
+    def initial_state(self, batch_size: int) -> State:
         return State({"belief": torch.from_numpy(np.tile(self.initial, (batch_size, 1)))})
 
     def score(self, batch: Batch, state: State | None = None) -> tuple[Tensor, State]:
@@ -245,7 +245,7 @@ class HMM:
             inputs = Values(tokens.unsqueeze(1), None if is_observed is None else is_observed.unsqueeze(1))
             _, state = self._read(inputs, inputs, state)
             return self._next(state), state
-        belief = state.own["belief"]  # (B, Z)
+        belief = state.per_row["belief"]  # (B, Z)
         alpha = belief * torch.from_numpy(self.emission)[:, tokens.cpu()].T  # (B, Z)  (7)
         evidence = alpha.sum(dim=1, keepdim=True)
         alpha = torch.where(evidence > NEGLIGIBLE**2, alpha / evidence, belief)  # (2)
@@ -256,7 +256,7 @@ class HMM:
     def _read(self, inputs: Any, targets: Any, state: State | None) -> tuple[Tensor, State]:
         """log p of each target (B, T) after the inputs up to it, and the belief after each row's last input."""
         seen, wanted = self._likelihoods_of_field(inputs), self._likelihoods_of_field(targets)
-        belief = (state or self.fresh_state(inputs.shape[0])).own["belief"].cpu().numpy().copy()  # (B, Z)
+        belief = (state or self.initial_state(inputs.shape[0])).per_row["belief"].cpu().numpy().copy()  # (B, Z)
         if is_recorded():
             self._show_beliefs(*seen, belief)
         log_probs = score_batch(
@@ -282,7 +282,7 @@ class HMM:
 
     def _next(self, state: State) -> Tensor | MixtureSameFamily:
         """log p of every token, (B, V); or the distribution of the next numbers, a mixture of normals."""
-        belief = state.own["belief"]
+        belief = state.per_row["belief"]
         if not self.reads_numbers:
             return (belief @ torch.from_numpy(self.emission)).log()
         shape = (len(belief), *self.mean.shape)  # (B, Z, C)

@@ -299,7 +299,7 @@ class Kalman:
 
     # -- the verbs -----------------------------------------------------------------------------------------------
 
-    def fresh_state(self, batch_size: int) -> State:
+    def initial_state(self, batch_size: int) -> State:
         mean, covariance = np.tile(self.m0, (batch_size, 1)), np.tile(self.P0, (batch_size, 1, 1))
         return State({"mean": torch.from_numpy(mean), "covariance": torch.from_numpy(covariance)})
 
@@ -325,7 +325,7 @@ class Kalman:
         """
         if horizon < 1:
             raise ConfigError(f"a horizon of {horizon} steps is too short; ask for at least 1.")
-        mean, covariance = (state.own[name].cpu().numpy() for name in ("mean", "covariance"))
+        mean, covariance = (state.per_row[name].cpu().numpy() for name in ("mean", "covariance"))
         view, noise = self.H, self.R  # how the row to come sees the state, and what else is in it
         means, variances = [], []
         with np.errstate(over="ignore", invalid="ignore"):
@@ -340,13 +340,13 @@ class Kalman:
 
     def _next(self, state: State) -> MultivariateNormal:
         H, noise = torch.from_numpy(self.H), torch.from_numpy(np.diag(self.R))
-        mean = state.own["mean"] @ H.T + torch.from_numpy(self.d)
-        return MultivariateNormal(mean, covariance_matrix=H @ state.own["covariance"] @ H.T + noise)
+        mean = state.per_row["mean"] @ H.T + torch.from_numpy(self.d)
+        return MultivariateNormal(mean, covariance_matrix=H @ state.per_row["covariance"] @ H.T + noise)
 
     def _read(self, inputs: Values, targets: Values | None, state: State | None) -> tuple[Tensor, State]:
         """log density of each target (B, T) after the inputs up to it, and the belief behind each row's last input."""
-        state = state or self.fresh_state(inputs.shape[0])
-        mean, covariance = (state.own[name].double().cpu().numpy().copy() for name in ("mean", "covariance"))
+        state = state or self.initial_state(inputs.shape[0])
+        mean, covariance = (state.per_row[name].double().cpu().numpy().copy() for name in ("mean", "covariance"))
         values, seen = self._arrays_of(inputs)
         if targets is None:
             wanted, asked = values, np.zeros_like(seen)

@@ -317,12 +317,12 @@ class Ngram:
 
     # -- the verbs -----------------------------------------------------------------------------------------------
 
-    def fresh_state(self, batch_size: int) -> State:
+    def initial_state(self, batch_size: int) -> State:
         return State({"context": torch.full((batch_size, self._memory), NOTHING)})
 
     def score(self, batch: Batch, state: State | None = None) -> tuple[Tensor, State]:
         inputs, targets = batch.inputs["tokens"], batch.targets["tokens"].ids.cpu()
-        before, ids = (state or self.fresh_state(len(batch))).own["context"], inputs.ids.cpu()
+        before, ids = (state or self.initial_state(len(batch))).per_row["context"], inputs.ids.cpu()
         if torch.equal(ids[:, 1:], targets[:, :-1]):  # what is predicted is read next, and looked up once
             log_probs, depths = self._score(torch.cat([before, ids[:, :1]], dim=1), targets)
         else:  # each target with a context of its own
@@ -346,7 +346,7 @@ class Ngram:
         return log_probs, depths
 
     def start(self, prompt: Batch) -> tuple[Tensor, State]:
-        before = self.fresh_state(len(prompt)).own["context"]
+        before = self.initial_state(len(prompt)).per_row["context"]
         if is_recorded():
             self._show_used(before, prompt.inputs["tokens"].ids)
         state = self._state_after(before, prompt.inputs["tokens"])
@@ -354,8 +354,8 @@ class Ngram:
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         if is_recorded():
-            self._show_used(state.own["context"], tokens.unsqueeze(1))
-        text = torch.cat([state.own["context"], tokens.cpu().unsqueeze(1)], dim=1)
+            self._show_used(state.per_row["context"], tokens.unsqueeze(1))
+        text = torch.cat([state.per_row["context"], tokens.cpu().unsqueeze(1)], dim=1)
         state = State({"context": text[:, 1:]})
         return self._next(state), state
 
@@ -364,7 +364,7 @@ class Ngram:
 
     def _next(self, state: State) -> Tensor:
         """log p of every token, (B, V)."""
-        context = state.own["context"]
+        context = state.per_row["context"]
         _, _, contexts = self._read(context, context[:, :0])
         words, first, values, _ = self._arrays
         return torch.from_numpy(distributions(contexts, self.vocab_size, words, first, values))

@@ -116,16 +116,16 @@ class RecurrentBody(nn.Module):
         )
         self.output_dim = self.stack.output_dim
 
-    def fresh_state(self, batch_size: int) -> State:
-        return State(dict(zip("hc", self.stack.fresh_state(batch_size), strict=False)))
+    def initial_state(self, batch_size: int) -> State:
+        return State(dict(zip("hc", self.stack.initial_state(batch_size), strict=False)))
 
     def encode(self, inputs: Fields, state: State | None = None) -> Encoded:
         field = only(inputs)
-        state = state or self.fresh_state(field.shape[0])
+        state = state or self.initial_state(field.shape[0])
         x = self.dropout(self.embedding(field))  # (B, T, E)  (1)
         lengths = None if field.is_step is None else field.lengths
-        names = "hc"[: len(state.own)]
-        hidden, after = self.stack(x, tuple(state.own[name] for name in names), lengths)  # (B, T, D)  (2)
+        names = "hc"[: len(state.per_row)]
+        hidden, after = self.stack(x, tuple(state.per_row[name] for name in names), lengths)  # (B, T, D)  (2)
         return Encoded.of(self.dropout(hidden), field.is_step, State(dict(zip(names, after, strict=True))))
 
 

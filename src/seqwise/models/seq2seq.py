@@ -94,7 +94,7 @@ class Seq2SeqBody(nn.Module):
         lengths = source.lengths if source.is_token is not None else None
         x = self.dropout(self.source_embedding(source))  # (N, S, E)
         memory, last = self.encoder(
-            x, self.encoder.fresh_state(len(x)), lengths
+            x, self.encoder.initial_state(len(x)), lengths
         )  # (1); (N, S, D), parts (N, L * 2, D/2)
         own, L = {}, self.config.num_layers
         for number, (name, part) in enumerate(zip("hc", last, strict=False)):
@@ -120,12 +120,12 @@ class Seq2SeqBody(nn.Module):
     def _decode(self, tokens: Tokens, state: State) -> tuple[Tensor, Tensor | None, State]:
         """o (R, T, D), the attention (R, T, S), and the state after the last step."""
         x = self.dropout(self.embedding(tokens))  # (R, T, E)
-        before = tuple(state.own[name] for name in "hc" if name in state.own)
+        before = tuple(state.per_row[name] for name in "hc" if name in state.per_row)
         if not self.config.input_feeding:
             hidden, after = self.decoder(x, before)  # (3); rows are padded at their end: what comes there is not read
             hidden, attention = self._attend(hidden, state)
             return hidden, attention, State(dict(zip("hc", after, strict=False)), state.memory)
-        fed, outputs, looked = state.own["fed"], [], []
+        fed, outputs, looked = state.per_row["fed"], [], []
         for t in range(x.shape[1]):
             hidden, before = self.decoder(torch.cat([x[:, t], fed], dim=-1).unsqueeze(1), before)  # (3)
             hidden, attention = self._attend(hidden, state)

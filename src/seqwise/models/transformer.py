@@ -161,12 +161,12 @@ class TransformerBody(nn.Module):
         return State(own, memory)
 
     def decode(self, tokens: Tokens, state: State) -> tuple[Tensor, State]:
-        x = self._embed(self.embedding, tokens, state.own["kept.0"].shape[3], "target")  # (R, T, D)
+        x = self._embed(self.embedding, tokens, state.per_row["kept.0"].shape[3], "target")  # (R, T, D)
         is_step, own = x.shape[1] == 1 and not is_recorded(), {}
         x = x[:, 0] if is_step else x
         for layer, block in enumerate(self.decoder):
             keys, values = state.memory[f"keys.{layer}"], state.memory[f"values.{layer}"]
-            before = state.own[f"kept.{layer}"]
+            before = state.per_row[f"kept.{layer}"]
             x, own[f"kept.{layer}"] = cast(Block, block).decode(x, before, keys, values, state.memory.get("mask"))
         x = self.decoder_norm(x)
         return x.unsqueeze(1) if is_step else x, State(own, state.memory)

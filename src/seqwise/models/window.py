@@ -51,12 +51,12 @@ class WindowBody(nn.Module):
         self.dropout = Dropout(config.dropout)
         self.output_dim = config.model_dim + (config.window * config.embed_dim if config.direct_connections else 0)
 
-    def fresh_state(self, batch_size: int) -> State:
+    def initial_state(self, batch_size: int) -> State:
         return State({"inputs": self.first.weight.new_zeros(batch_size, self.window - 1, self.embed_dim)})
 
     def encode(self, inputs: Fields, state: State | None = None) -> Encoded:
         field = only(inputs)
-        before = (state or self.fresh_state(field.shape[0])).own["inputs"]  # (B, k-1, E)
+        before = (state or self.initial_state(field.shape[0])).per_row["inputs"]  # (B, k-1, E)
         steps = torch.cat([before, self.dropout(self.embedding(field))], dim=1)  # (B, k-1+T, E)
         x = steps.unfold(1, self.window, 1).transpose(2, 3).flatten(2)  # (B, T, k*E)  (1)
         hidden = self.first(x).tanh()  # (2)

@@ -247,10 +247,10 @@ class Trainer:
     def _state_before(self, part: int, micro_batch: Batch) -> State | None:
         """What the chunk before left behind, for the rows that go on from it."""
         state = self.carried[part]
-        if state is None or micro_batch.starts_anew is None:
+        if state is None or micro_batch.resets is None:
             return state
-        fresh: State = self.model.fresh_state(len(micro_batch))  # type: ignore[operator]
-        return restart_rows(state, micro_batch.starts_anew, fresh)
+        fresh: State = self.model.initial_state(len(micro_batch))  # type: ignore[operator]
+        return restart_rows(state, micro_batch.resets, fresh)
 
     def _account(self, measured: _Measured, seconds: float) -> None:
         since = self.progress.since_report
@@ -302,7 +302,7 @@ class Trainer:
         tensors = optimizer_tensors(self.optimizers) | self.hooks.tensors()
         tensors |= self._measured.random if self._measured is not None else _random_state()
         for part, state in enumerate(self.carried):
-            for name, tensor in (state.own if state is not None else {}).items():
+            for name, tensor in (state.per_row if state is not None else {}).items():
                 tensors[f"carried.{part}.{name}"] = tensor
         progress = {**vars(self.progress), "best": None if math.isinf(self.progress.best) else self.progress.best}
         return Checkpoint(dict(self.model.state_dict()), tensors, progress)
