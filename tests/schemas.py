@@ -47,7 +47,7 @@ def of_kind(kind: str, size: int) -> Schema:
 
 def families(task: str) -> list[str]:
     """Those that do a task, in the order of the lineage."""
-    return [name for name, row in MODELS.items() if set(TASKS[task].kinds) <= row.learns.keys()]
+    return [name for name, row in MODELS.items() if row.does(TASKS[task].kinds)]
 
 
 def of_pairs(vocab_size: int, boundary: int = 0, *, source_size: int = 0) -> Schema:

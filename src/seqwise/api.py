@@ -58,7 +58,7 @@ class TrainedRun:
         losses = [report["valid"] for report in self.run.read_log() if report.get("valid") is not None]
         steps = max((report["step"] for report in self.run.read_log()), default=0)
         facts = {"model": config.model_name, "task": config.task, "data": config.data.description}
-        main = self.run.schema.specs[self.run.schema.targets[self.run.schema.main].spec]
+        main = self.run.schema.main_spec
         if isinstance(main, TokenSpec):
             facts["tokenizer"] = f"{main.tokenizer.kind}, {counted(main.size, 'token')}"
         facts["trained"] = counted(steps, "step") if steps else "not yet"

@@ -186,7 +186,7 @@ class Run:
         vocab = path / "vocab"
         is_old = config.format < SCHEMA_FORMAT and not (vocab / "schema.json").exists()
         schema = load_old_schema(vocab, config.task) if is_old else Schema.load(vocab)
-        if not set(schema.kinds) <= family(config.model_name).learns.keys():
+        if not family(config.model_name).does(schema.kinds):
             raise ConfigError(
                 f'{path / "config.toml"}: task = "{config.task}" is not one that {config.model_name} does.'
             )

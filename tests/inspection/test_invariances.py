@@ -21,7 +21,7 @@ from seqwise.data.schema import LABEL, NEXT_TOKEN, NEXT_VALUES, NUMBER, SEQUENCE
 from seqwise.data.store import store_of_text
 from seqwise.goals import GOALS
 from seqwise.inspection.invariances import CHECKS, Invariance, check_run, largest
-from seqwise.inspection.real_rows import CUTS, PADDING, side_by_side
+from seqwise.inspection.real_rows import CUTS, PADDING, padded_together
 from seqwise.models import MODELS
 from seqwise.models.contract import Loss
 from seqwise.run import Run
@@ -100,7 +100,7 @@ def test_rows_are_the_data_and_padded_ones_hold_the_same_behind_a_mask(
     assert len(rows) > 1
     assert len(set(lengths)) > 1
     assert all(field.shape[1] <= 12 for row in rows for field in row.inputs.values())
-    together = side_by_side(rows, None, pads_targets=run.model.continues)
+    together = padded_together(rows, None, pads_targets=run.model.continues)
     assert (together.num_steps, together.counts()) == (sum(lengths), {main: sum(row.counts()[main] for row in rows)})
     for name, field in together.inputs.items():
         assert field.shape == (len(rows), max(row.inputs[name].shape[1] for row in rows) + PADDING)

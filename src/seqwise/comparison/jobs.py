@@ -54,9 +54,8 @@ def prepare_data(folder: Path, name: str, wants_stop: WantsStop) -> bool:
     kinds, stores = {}, {}
     for tokenizer in settings.tokenizers:
         schema = task.schema(data, TokenizerConfig(kind=tokenizer), print)  # type: ignore[arg-type]
-        main = schema.specs[schema.targets[schema.main].spec]
-        if isinstance(main, TokenSpec):
-            kinds[tokenizer] = main.tokenizer.kind
+        if isinstance(schema.main_spec, TokenSpec):
+            kinds[tokenizer] = schema.main_spec.tokenizer.kind
         path = comparison.vocab(tokenizer)
         path.mkdir(parents=True, exist_ok=True)
         schema.save(path)

@@ -230,6 +230,11 @@ class Schema:
         return next(iter(self.targets))
 
     @property
+    def main_spec(self) -> Spec:
+        """What its answers are made of."""
+        return self.specs[self.targets[self.main].spec]
+
+    @property
     def kind(self) -> str:
         """Of the main target: the key of every table."""
         return self.targets[self.main].head

@@ -70,10 +70,9 @@ class AnswerGoal:
         self, model: Answerer, store: ExampleStore, schema: Schema, config: DataConfig, **options: Any
     ) -> Iterator[str]:
         """The answer to each example of a part."""
-        spec = schema.specs[schema.targets[schema.main].spec]
         for start in range(0, len(store), ROWS):
             for answer in predict_answers(model, store.batch(slice(start, start + ROWS))):
-                yield spec.decode(answer)
+                yield schema.main_spec.decode(answer)
 
     def next_command(self, path: str) -> str:
         return f"seqwise evaluate {path}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
@@ -34,29 +34,6 @@ class Score(Protocol):
     def headline(self) -> str: ...
     def rows(self) -> Iterator[tuple[str, str]]: ...
     def to_dict(self) -> dict[str, Any]: ...
-
-
-class Data(Protocol):
-    """What a reader found: named parts, and words for them."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def parts(self) -> Mapping[str, Any]: ...
-    @property
-    def fingerprint(self) -> str: ...
-    @property
-    def description(self) -> str: ...
-    @property
-    def notes(self) -> list[str]:
-        """What was found odd, or dropped."""
-        ...
-
-
-class Store(Protocol):
-    """A part of the data, encoded."""
-
-    def __len__(self) -> int: ...
 
 
 class BatchSource(Protocol):

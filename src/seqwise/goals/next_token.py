@@ -18,7 +18,7 @@ from ..data.store import TokenStore
 from ..decoding import DecodingConfig, generate
 from ..errors import ConfigError
 from ..evaluation.likelihood import Score, evaluate
-from ..models.contract import FillsIn, LanguageModel, evaluating
+from ..models.contract import Answerer, LanguageModel, evaluating
 from ..settings import DataConfig, TrainingConfig
 from ..text import Tokenizer
 from .goal import Advance, BatchSource, Facts
@@ -89,7 +89,7 @@ class NextTokenGoal:
         self, model: LanguageModel, store: TokenStore, schema: Schema, config: DataConfig, **options: Any
     ) -> Iterator[str]:
         """Each line of the text with the most probable hidden state behind each token."""
-        if not isinstance(model, FillsIn):
+        if not isinstance(model, Answerer):
             raise ConfigError(
                 f"a {type(model).__name__} continues text and has no answers to give; use: seqwise generate."
             )

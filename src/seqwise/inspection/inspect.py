@@ -25,6 +25,7 @@ from ..errors import ConfigError, DataError, SeqwiseError
 from ..models import num_parameters
 from ..models.contract import device_of, evaluating
 from ..models.ngram import USED
+from ..text import Tokenizer
 from .embeddings import EmbeddingSpace
 from .flow import Factor, Flow, Truncation, factors, gradient_flow, source_gradients, truncation
 from .heads import AttentionMap, attention_maps
@@ -33,7 +34,7 @@ from .minimal_pairs import Judged, builtin_pairs, judge, read_pairs_file
 from .options import InspectOptions
 from .positions import Positions, positions_of
 from .readers import READERS, Inspectable
-from .reading import Reading, pieces_of
+from .reading import END, Reading, pieces_of
 from .search_tree import SearchTree
 from .trace import record
 from .units import Tracking, find_units
@@ -310,8 +311,16 @@ class _Inspector:
         self.found.search_pieces = {node.token: self._piece(node.token) for node in tree.nodes}
         return None
 
+    @property
+    def tokenizer(self) -> Tokenizer:
+        found = self.reader.tokenizer(self.schema)
+        assert found is not None  # views that name tokens are absent where there are none
+        return found
+
     def _piece(self, token: int) -> str:
-        return self.reader.piece(self.schema, token)
+        """Where a target is written, the boundary is its end."""
+        is_end = self.reader.has_source and token == self.tokenizer.boundary
+        return END if is_end else self.tokenizer.piece(token)
 
     def _embeddings(self) -> None:
         if self.reader.tokenizer(self.schema) is None:
@@ -347,11 +356,9 @@ class _Inspector:
 
     def _token(self, word: str) -> int:
         """The one token that is this word, at the start of a text or behind a space."""
-        tokenizer = self.reader.tokenizer(self.schema)
-        assert tokenizer is not None
         for written in (f" {word}", word):
-            ids = tokenizer.encode(written)
-            if len(ids) == 1 and int(ids[0]) != getattr(tokenizer, "unknown", None):
+            ids = self.tokenizer.encode(written)
+            if len(ids) == 1 and int(ids[0]) != getattr(self.tokenizer, "unknown", None):
                 return int(ids[0])
         raise DataError(f'"{word}" is not one token of this model; analogies are asked of whole tokens.')
 

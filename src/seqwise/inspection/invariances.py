@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from ..data.batch import Batch, Tokens, Values
 from ..models.contract import Answerer, Learns, Model, evaluating, in_64_bits
 from ..run import Run
-from .real_rows import real_rows, side_by_side
+from .real_rows import padded_together, real_rows
 
 BOUND = 1e-5  # nats, in 64 bits
 EXACT = 0.0
@@ -75,7 +75,7 @@ class Subject:
     @cached_property
     def together(self) -> Batch:
         """All rows, each padded."""
-        return side_by_side(self.rows, self.model.context, pads_targets=self.model.continues)
+        return padded_together(self.rows, self.model.context, pads_targets=self.model.continues)
 
     def each(self) -> Iterator[tuple[Batch, Batch]]:
         """The rows as they stand in `together`, one by one, and each without padding."""

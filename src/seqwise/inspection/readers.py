@@ -27,7 +27,7 @@ from ..goals.sequence import DEFAULT_RATIO, search_settings
 from ..run import Run
 from ..text import Tokenizer
 from .options import InspectOptions
-from .reading import END, Reading, later_steps, prompt_of, read_pair, read_text
+from .reading import Reading, later_steps, prompt_of, read_pair, read_text
 from .reading_rows import read_example, read_series
 from .search_tree import SearchTree, search_tree
 
@@ -80,10 +80,8 @@ class Reader(Protocol):
         ...
 
     def tokenizer(self, schema: Schema) -> Tokenizer | None:
-        """Of what embeddings stand for; None where that has no names."""
+        """Of what embeddings stand for and a search finds; None where that has no names."""
         ...
-
-    def piece(self, schema: Schema, token: int) -> str: ...
 
 
 class TextReader:
@@ -113,9 +111,6 @@ class TextReader:
 
     def tokenizer(self, schema: Schema) -> Tokenizer | None:
         return schema.target("tokens", TokenSpec).tokenizer
-
-    def piece(self, schema: Schema, token: int) -> str:
-        return schema.target("tokens", TokenSpec).tokenizer.piece(token)
 
 
 class PairReader:
@@ -148,11 +143,8 @@ class PairReader:
         return tree
 
     def tokenizer(self, schema: Schema) -> Tokenizer | None:
+        """Of targets, which are searched for; sources may have another one."""
         return pair_tokenizers(schema)[1]
-
-    def piece(self, schema: Schema, token: int) -> str:
-        writer = pair_tokenizers(schema)[1]
-        return END if token == writer.boundary else writer.piece(token)
 
 
 class SeriesReader:
@@ -177,9 +169,6 @@ class SeriesReader:
     def tokenizer(self, schema: Schema) -> Tokenizer | None:
         return None
 
-    def piece(self, schema: Schema, token: int) -> str:
-        return str(token)
-
 
 class AnswerReader:
     reads_text = has_source = is_running_text = False
@@ -191,7 +180,7 @@ class AnswerReader:
         self, run: Inspectable, text: str | None, target: str | None, options: InspectOptions
     ) -> tuple[Reading, str]:
         schema, store, row = run.run.schema, run.unseen_store(), options.row
-        spec = schema.specs[schema.targets[schema.main].spec]
+        spec = schema.main_spec
         labels = spec.names if isinstance(spec, LabelSpec) else []
         reading = read_example(run.model, store, labels, row=row)
         answer = spec.decode(store.answers[row]) if labels else f"{float(store.answers[row]):.4g}"
@@ -205,9 +194,6 @@ class AnswerReader:
 
     def tokenizer(self, schema: Schema) -> Tokenizer | None:
         return None
-
-    def piece(self, schema: Schema, token: int) -> str:
-        return str(token)
 
 
 READERS: dict[str, Reader] = {

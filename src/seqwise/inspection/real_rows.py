@@ -83,7 +83,7 @@ CUTS: dict[str, Callable[[Any, int], Iterator[Batch]]] = {
 """By the kind of the main target: how rows of at most so many steps are cut from a store."""
 
 
-def side_by_side(rows: Sequence[Batch], context: int | None, *, pads_targets: bool) -> Batch:
+def padded_together(rows: Sequence[Batch], context: int | None, *, pads_targets: bool) -> Batch:
     """The rows as one batch, every one of them padded; targets too, where there is one for each step."""
     inputs = {name: _padded([row.inputs[name] for row in rows], context) for name in rows[0].inputs}
     pad = _padded if pads_targets else lambda found, _: _joined(found)

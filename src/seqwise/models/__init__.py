@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,6 +41,10 @@ class Family:
     def learns_by(self) -> str:
         """In words, of all that it answers."""
         return " or ".join(dict.fromkeys(self.learns.values()))
+
+    def does(self, kinds: Iterable[str]) -> bool:
+        """Whether it answers all these kinds of target."""
+        return set(kinds) <= self.learns.keys()
 
     def build(self, config: Any, schema: Schema) -> Any:
         """A model with fresh weights; refused before they are made where they cannot fit into memory."""

@@ -138,7 +138,7 @@ def build_model(body: nn.Module, config: NeuralConfig, schema: Schema) -> Headed
         for name, target in schema.targets.items()
     }
     weights = {name: target.weight for name, target in schema.targets.items()}
-    return HeadedModel(body, heads, weights, schema.specs[schema.targets[schema.main].spec].size)
+    return HeadedModel(body, heads, weights, schema.main_spec.size)
 
 
 def cutoffs_for(vocab_size: int) -> list[int]:

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor, nn
 from torch.distributions import Distribution
 
-from ..data.batch import Batch, Tokens, Values
+from ..data.batch import Batch
 from ..errors import DataError
 from ..layers.stream import Prediction as Prediction
 from ..layers.stream import Stream
@@ -88,9 +88,8 @@ class Loss:
         return torch.stack([t.weight * t.total / max(1, counts[t.over]) for t in self.terms.values()]).sum()
 
 
-Field = Tokens | Values
 Fields = Mapping[str, Any]
-"""Inputs by name, each a Field of some kind."""
+"""Inputs by name, each of some kind of field."""
 
 
 @dataclass(frozen=True)
@@ -200,8 +199,9 @@ class Forecaster(Model, Protocol):
     ) -> tuple[Distribution, State]: ...
 
 
+@runtime_checkable
 class Answerer(Model, Protocol):
-    """A model that answers a whole sequence."""
+    """A model that labels, tags or explains what it reads."""
 
     def predict(self, batch: Batch, /) -> Prediction: ...
 
@@ -242,13 +242,6 @@ class Continues(Protocol):
     def vocab_size(self) -> int: ...
     def start(self, prompt: Batch, /) -> tuple[Tensor, State]: ...
     def step(self, tokens: Tensor, state: State, /) -> tuple[Tensor, State]: ...
-
-
-@runtime_checkable
-class FillsIn(Protocol):
-    """Every model that labels, tags or explains what it reads."""
-
-    def predict(self, batch: Batch) -> Prediction: ...
 
 
 def check_tokens(ids: np.ndarray | Tensor, vocab_size: int, *, least: int = 0) -> None:

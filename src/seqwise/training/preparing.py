@@ -61,9 +61,8 @@ def prepare(
     sized = _choose_sizes(request, settings, base, schema, goal_of(task, schema), data, stores)
     found = {name: value for name, value in sized.data.items() if getattr(data_config, name) is None}
     data_config = replace(data_config, **found, fingerprint=data.fingerprint, description=data.description)
-    main = schema.specs[schema.targets[schema.main].spec]
-    if isinstance(main, TokenSpec):
-        tokenizer = replace(tokenizer, kind=main.tokenizer.kind)  # type: ignore[arg-type]
+    if isinstance(schema.main_spec, TokenSpec):
+        tokenizer = replace(tokenizer, kind=schema.main_spec.tokenizer.kind)  # type: ignore[arg-type]
     config = RunConfig(request.model, data_config, tokenizer, sized.model, sized.training, task=task.name)
     _check_fits(row, config, schema, len(stores["train"]))
     tell(sizes_in_words(config, schema))
@@ -80,7 +79,7 @@ def prepare(
 def choose_task(request: Request) -> Task:
     """The task that was asked for, or that the data is taken for; the family must do it."""
     found = task_named(task_for(request.task, request.source, request.columns or ()))
-    doing = [name for name, row in MODELS.items() if set(found.kinds) <= row.learns.keys()]
+    doing = [name for name, row in MODELS.items() if row.does(found.kinds)]
     if request.model not in doing:
         raise ConfigError(
             f"{request.source[0]} is taken for {found.name} ({found.title}), which {request.model} does not do. "
