@@ -24,6 +24,7 @@ from seqwise.inspection.heads import AttentionMap
 from seqwise.inspection.inspect import Inspection, InspectOptions, OverText, inspect_run
 from seqwise.inspection.minimal_pairs import Judged, about_halves, builtin_pairs
 from seqwise.inspection.page import write_inspection
+from seqwise.inspection.reading import END
 
 SMALL = {
     "ngram": [],
@@ -314,6 +315,14 @@ def test_the_tree_of_a_translation_ends_in_the_translation(tmp_path: Path) -> No
     best = found.search.path(found.search.answers[0].tokens)
     pieces = [found.search_pieces[found.search.nodes[place].token] for place in best]
     assert pieces in (found.reading.pieces[1:], found.reading.pieces[1:-1])  # what was cut has no end
+
+
+def test_the_boundary_is_the_end_of_a_translation(runs: dict[str, TrainedRun]) -> None:
+    """A beam as wide as the vocabulary keeps every first token, the boundary among them."""
+    run = runs["general"]
+    boundary = run.run.schema.specs["tokens"].tokenizer.boundary
+    found = inspect_run(run, "March 5, 2024", options=InspectOptions(beam_width=run.model.vocab_size))
+    assert found.search_pieces[boundary] == END
 
 
 def test_encoders_stand_over_the_source_and_what_was_read_from_behind_is_turned(runs: dict[str, TrainedRun]) -> None:

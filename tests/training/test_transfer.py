@@ -91,6 +91,13 @@ def test_a_setting_that_changes_the_body_is_refused() -> None:
             transfer(before.state_dict(), schema, after, schema, where="runs/base", changed=changed)
 
 
+def test_the_same_answers_asked_for_in_another_way_have_a_new_head() -> None:
+    old, other = of_symbols(6), of_symbols(6, head="masked_token")
+    model = build(old)
+    found = transfer(model.state_dict(), old, model, other, where="runs/base", changed="")
+    assert found.started == ["head.tokens.output.weight"]
+
+
 def test_a_body_of_another_size_is_refused() -> None:
     old, new = of_symbols(6), of_symbols(4)
     with pytest.raises(ConfigError, match=r"runs/base has weights of other shapes than this data asks for: body"):
