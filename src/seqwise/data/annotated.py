@@ -4,7 +4,7 @@ LabelledRow(("a fine film",), "positive")                                a text 
 LabelledRow(("a man sleeps", "nobody sleeps"), "contradiction")          two texts that belong together
 LabelledRow(("a cat sits", "a cat is sitting"), 4.8)                     a number
 LabelledRow(("loud and slow",), ("sound", "speed"))                      as many labels as are right
-TaggedRow(("from", "Boston"), ("O", "B-city"), "flight")                 words with a tag each, and a label where there is one
+TaggedRow(("from", "Boston"), ("O", "B-city"), "flight")                 words with a tag each, and a label
 """
 
 from __future__ import annotations
