@@ -1,7 +1,7 @@
 """What the frame computes must not change while it is rebuilt: the same seed gives the same losses, to the bit.
 
 Written down by fixtures/make_losses.py; `stopped` are runs of format 2 that were stopped half-way and go on here.
-Since the last bits depend on the processor, they are compared where a training that is none of ours gives the same bits.
+Since the last bits depend on the processor, they are compared where a training that is not ours gives the same ones.
 """
 
 from __future__ import annotations
