@@ -89,7 +89,7 @@ class PalindromeTask:
 
     def schema(self, data: ExampleData, config: TokenizerConfig, tell: Tell, base: Schema | None = None) -> Schema:
         tokens = base.input("tokens", TokenSpec) if base is not None else TokenSpec(self._tokenizer())
-        return answer_schema(tokens, ANSWERS)
+        return answer_schema(tokens, LabelSpec(ANSWERS))
 
     def stores(self, data: ExampleData, schema: Schema, advance: Advance = lambda *_: None) -> dict[str, ExampleStore]:
         return dict(data.parts)

@@ -42,6 +42,10 @@ class Rows:
     def lengths(self) -> np.ndarray:
         return np.diff(self.edges)
 
+    def first(self, num: int) -> Rows:
+        """So many rows from the beginning."""
+        return Rows(self.ids[: self.edges[num]], self.edges[: num + 1])
+
     def padded(self, chosen: np.ndarray) -> Tokens:
         """Some of the rows side by side."""
         starts, lengths = self.edges[chosen], self.lengths[chosen]
@@ -79,10 +83,7 @@ class PairStore:
         """So many pairs from the beginning, or all."""
         if num >= self.num_pairs:
             return self
-        source, target = (
-            Rows(rows.ids[: rows.edges[num]], rows.edges[: num + 1]) for rows in (self.source, self.target)
-        )
-        return PairStore(source, target, self.texts[:num])
+        return PairStore(self.source.first(num), self.target.first(num), self.texts[:num])
 
     def batch(self, chosen: np.ndarray) -> Batch:
         target = self.target.padded(chosen)

@@ -143,6 +143,9 @@ class Head(Protocol):
     continues: bool
 
     def score(self, stream: Stream, wanted: Any) -> Tensor: ...
+    def objective(self, stream: Stream, wanted: Any) -> Tensor:
+        """What training raises: the score, or the score with some answers weighing more."""
+        ...
 
 
 class HasWeights(Protocol):

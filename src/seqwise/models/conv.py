@@ -82,7 +82,7 @@ class ConvBody(nn.Module):
     def __init__(self, config: ConvConfig, schema: Schema):
         super().__init__()
         self.output_dim = self.model_dim = config.model_dim
-        self.embedding = embedding_for(schema, config.model_dim, is_output=config.tied_embeddings)
+        self.embedding = embedding_for(schema, config, config.model_dim, is_output=config.tied_embeddings)
         self.dropout = Dropout(config.dropout)
         self.layers = nn.ModuleList(
             DelayLayer(config.model_dim, config.kernel_size, dilation, config.dropout) for dilation in config.dilations

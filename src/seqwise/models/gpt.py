@@ -115,7 +115,7 @@ class GPTBody(nn.Module):
         super().__init__()
         self.config, self.context, self.output_dim = config, config.context, config.model_dim
         self.head_dim = config.model_dim // config.num_heads
-        self.embedding = embedding_for(schema, config.model_dim, std=0.02)  # the first norm brings it to size
+        self.embedding = embedding_for(schema, config, config.model_dim, std=0.02)  # the first norm sizes it
         self.dropout = Dropout(config.dropout)
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.num_layers))
         self.norm = nn.LayerNorm(config.model_dim, bias=False)

@@ -100,7 +100,7 @@ class RecurrentBody(nn.Module):
         if config.bidirectional:
             check_sees_all(schema, "model.bidirectional")
         embed_dim = config.embed_dim or config.model_dim
-        self.embedding = embedding_for(schema, embed_dim, is_output=config.tied_embeddings)
+        self.embedding = embedding_for(schema, config, embed_dim, is_output=config.tied_embeddings)
         is_variational = config.dropout_kind == "variational"
         self.dropout = Dropout(config.dropout, is_variational=is_variational)
         self.stack = RecurrentStack(

@@ -45,7 +45,7 @@ class WindowBody(nn.Module):
     def __init__(self, config: WindowConfig, schema: Schema):
         super().__init__()
         self.window, self.embed_dim, self.is_direct = config.window, config.embed_dim, config.direct_connections
-        self.embedding = embedding_for(schema, config.embed_dim, is_output=config.tied_embeddings)
+        self.embedding = embedding_for(schema, config, config.embed_dim, is_output=config.tied_embeddings)
         self.first = nn.Linear(config.window * config.embed_dim, config.model_dim)  # H, d
         self.more = nn.ModuleList(nn.Linear(config.model_dim, config.model_dim) for _ in range(config.num_layers - 1))
         self.dropout = Dropout(config.dropout)
