@@ -51,8 +51,8 @@ class TokenizerConfig:
     """The most tokens to have (words, byte pairs)."""
     min_count: int | None = None
     """Characters or words seen fewer times become unknown; byte pairs are not joined."""
-    lower_case: bool = False
-    """Whether words are lower-cased."""
+    lower_case: bool | None = None
+    """Whether words are lower-cased; where not set, those of texts with a label are, and others are not."""
 
     def __post_init__(self) -> None:
         if self.vocab_size is not None and self.vocab_size < 2:
@@ -133,6 +133,8 @@ class TrainingConfig:
     """Sizes chosen by rule stay below so many learned numbers; 0 sets no limit."""
     freeze: list[str] = field(default_factory=list)
     """Patterns of names of weights that stay as they are, such as "body.*"."""
+    max_passes: float = 60.0
+    """Minutes become steps for so many passes over the training part at most: more would only be overfitting."""
     train_tokens: int = 0
     """Counting and EM: learn from the first so many tokens of the training part only; 0 for all."""
     restarts: int = 1
@@ -167,7 +169,7 @@ class TrainingConfig:
         for name in NOT_NEGATIVE:
             if getattr(self, name) < 0:
                 raise ConfigError(f"training.{name} = {getattr(self, name)} should not be negative.")
-        for name in ("minutes", "epochs"):
+        for name in ("minutes", "epochs", "max_passes"):
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise ConfigError(f"training.{name} = {value} should be above 0.")

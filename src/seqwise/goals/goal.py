@@ -62,7 +62,11 @@ class Facts:
     season: int = 0
     """Numbers: steps after which the series resembles itself; 1 where it does not."""
     length: int = 0
-    """Labels: steps of a sequence. Pairs: of the longest side."""
+    """Labels and tags: steps of a sequence, but for a few that are longer. Pairs: of the longest side."""
+    tokens: int = 0
+    """Labels and tags: tokens of all texts in the training part; 0 where it is not text."""
+    is_structured: bool = False
+    """Tags: whether they mark where something begins and ends, so that not every tag may follow every other."""
     data: dict[str, Any] = field(default_factory=dict)
     """Settings of the section data that were found in the training part."""
 

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from ..checks import check_family
-from ..data.schema import LABEL, NEXT_TOKEN, NEXT_VALUES, NUMBER, SEQUENCE, Schema, ValueSpec
+from ..data.schema import LABEL, LABELS, NEXT_TOKEN, NEXT_VALUES, NUMBER, SEQUENCE, TAG, Schema, ValueSpec
 from ..machine import check_memory
 from .conv import ConvConfig, build_conv
 from .gpt import GPTConfig, build_gpt
@@ -46,6 +46,10 @@ class Family:
         """Whether it answers all these kinds of target."""
         return set(kinds) <= self.learns.keys()
 
+    def does_some(self, kinds: Iterable[str]) -> bool:
+        """Whether it answers any of them: which are asked for, the data tells."""
+        return bool(set(kinds) & self.learns.keys())
+
     def build(self, config: Any, schema: Schema) -> Any:
         """A model with fresh weights; refused before they are made where they cannot fit into memory."""
         check_memory(
@@ -75,7 +79,7 @@ class Family:
         return sum(tensor.numel() * tensor.element_size() for tensor in (*model.parameters(), *model.buffers()))
 
 
-BY_GRADIENTS = dict.fromkeys((NEXT_TOKEN, NEXT_VALUES, LABEL, NUMBER), "gradients")
+BY_GRADIENTS = dict.fromkeys((NEXT_TOKEN, NEXT_VALUES, LABEL, LABELS, NUMBER, TAG), "gradients")
 MODELS = {
     "ngram": Family(
         NgramConfig,

@@ -216,7 +216,12 @@ def build_model(body: nn.Module, config: NeuralConfig, schema: Schema) -> Headed
         for name, target in schema.targets.items()
     }
     weights = {name: target.weight for name, target in schema.targets.items()}
-    return HeadedModel(body, heads, weights, schema.main_spec.size, max_steps=config.max_steps)
+    model = HeadedModel(body, heads, weights, schema.main_spec.size, max_steps=config.max_steps)
+    is_text = isinstance(next(iter(schema.specs.values())), TokenSpec)
+    if config.max_steps and (not is_text or TAG in schema.kinds or model.continues):
+        raise ConfigError(f"model.max_steps = {config.max_steps} goes with texts that have a label or a number; drop it.")
+    model.can_compile = model.continues or not is_text  # texts differ in length from batch to batch
+    return model
 
 
 def _siamese(body: nn.Module, config: NeuralConfig, schema: Schema) -> nn.Module:

@@ -25,6 +25,7 @@ from .contract import Body, Fields, Head, Loss, State, Term
 
 class HeadedModel(nn.Module):
     body: Body
+    can_compile = True
 
     def __init__(
         self,

@@ -87,7 +87,7 @@ def _learn(kind: str, texts: Sequence[str], config: TokenizerConfig) -> Tokenize
         by_text = max(500, sum(map(len, texts)) // CHARACTERS_PER_PAIR)
         options["vocab_size"] = config.vocab_size or min(LARGEST_VOCAB, by_text)
     elif kind == "word":
-        options |= {"lower_case": config.lower_case}
+        options |= {"lower_case": bool(config.lower_case)}
         if config.vocab_size is not None:
             options["vocab_size"] = config.vocab_size
     if not texts:

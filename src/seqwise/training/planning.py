@@ -25,7 +25,7 @@ TRAINING_SHARE = 0.9  # of a budget in minutes; the rest is validation, samples 
 VALIDATION_SHARE = 0.006  # of a budget, for each of about ten validations
 LONG_ENOUGH_TO_COMPILE = 600  # seconds of budget
 AS_PLANNED = 0.15  # of the steps: a machine is never quite even
-MOST_PASSES, LEAST_STEPS = 60, 500  # over a short text: more would only be learned by heart
+LEAST_STEPS = 500  # over a short text
 FEWEST_ITERATIONS = 20  # of EM; where they do not fit, it learns from a part of the text
 LONGEST_ORDER = 12
 TRIED_COUNTS = 20_000  # tokens, to see how long counting takes
@@ -46,7 +46,7 @@ def plan_steps(
         if seconds >= LONG_ENOUGH_TO_COMPILE and can_compile(model):
             compile_, per_step = choose_compile(model, batches, config, per_step, TRAINING_SHARE * seconds, tell)
     fitting = max(10, int(TRAINING_SHARE * seconds / per_step))
-    steps = min(fitting, max(LEAST_STEPS, MOST_PASSES * batches.steps_per_epoch))
+    steps = min(fitting, max(LEAST_STEPS, round(config.max_passes * batches.steps_per_epoch)))
     per_batch = batches.batch(0).num_steps
     # scoring costs about a third of training on as many tokens
     affordable = int(VALIDATION_SHARE * seconds * 3 * per_batch / per_step)
@@ -68,7 +68,7 @@ def planned_anew(step: int, seconds: float, config: TrainingConfig, steps_per_ep
     """Steps in all, where those made so far took much more or less time than was thought; None where they did not."""
     assert config.minutes is not None
     fitting = round(TRAINING_SHARE * config.minutes * 60 * step / max(1e-9, seconds))
-    steps = min(max(fitting, step + 1), max(LEAST_STEPS, MOST_PASSES * steps_per_epoch))
+    steps = min(max(fitting, step + 1), max(LEAST_STEPS, round(config.max_passes * steps_per_epoch)))
     return steps if abs(steps - config.steps) > AS_PLANNED * config.steps and steps > step else None
 
 
