@@ -16,7 +16,7 @@ from pathlib import Path
 import torch
 
 from seqwise.api import TrainedRun, train
-from seqwise.inspection.flow import Flow, gradient_flow
+from seqwise.inspection.gradient_flow import Flow, gradient_flow
 from seqwise.inspection.reading import later_steps, read_text
 from seqwise.models import MODELS
 from seqwise.models.contract import evaluating

@@ -70,7 +70,7 @@ def test_no_flag_stands_for_a_task(file: str) -> None:
     assert named <= (
         {"is_text"}
         if file
-        in ("inspection/reading.py", "inspection/reading_rows.py", "inspection/views.py", "inspection/page_data.py")
+        in ("inspection/reading.py", "inspection/read_numeric.py", "inspection/views.py", "inspection/page_data.py")
         else set()
     )
 

@@ -13,9 +13,9 @@ import torch
 from seqwise.api import TrainedRun
 from seqwise.comparison import jobs
 from seqwise.comparison.compare import choose_settings
-from seqwise.comparison.folder import Folder
 from seqwise.comparison.jobs import prepare_data, score_trial, train_trial
 from seqwise.comparison.plan import ladder
+from seqwise.comparison.workspace import Workspace
 from seqwise.training.preparing import prepare
 from seqwise.training.request import Request
 
@@ -37,10 +37,10 @@ def run_trials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(jobs, "prepare", in_steps)
     monkeypatch.setattr(jobs, "LATEST", 1e9)
 
-    def run(most: int = 100_000, **options: Any) -> Folder:
+    def run(most: int = 100_000, **options: Any) -> Workspace:
         (tmp_path / "cats.txt").write_text(TEXT)
         threads = torch.get_num_threads()
-        folder = Folder(tmp_path / "comparison")
+        folder = Workspace(tmp_path / "comparison")
         settings = choose_settings(tmp_path / "cats.txt", minutes=0.2, **options)
         folder.create(settings)
         prepare_data(folder.path, "data", never)

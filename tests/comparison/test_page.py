@@ -224,10 +224,10 @@ def test_sure_differences_are_told_from_open_ones() -> None:
     assert ("sure" in sure, "cannot be told apart" in open_) == (True, True)
 
 
-def test_the_memorised_stretch_is_marked_once() -> None:
+def test_the_memorized_segment_is_marked_once() -> None:
     found = example_comparison()
     entry = replace(
-        found.ladder[0], samples=["before <copied> and <copied>", "<copied>"], memorised=Match(8, "<copied>")
+        found.ladder[0], samples=["before <copied> and <copied>", "<copied>"], memorization=Match(8, "<copied>")
     )
     parsed = Page(write_page(replace(found, ladder=[entry], final=[])))
     assert parsed.inside("mark") == ["<copied>"]
@@ -236,9 +236,9 @@ def test_the_memorised_stretch_is_marked_once() -> None:
 
 
 @pytest.mark.parametrize("match", [None, Match(0, ""), Match(9, "elsewhere")])
-def test_nothing_is_marked_where_nothing_was_memorised(match: Match | None) -> None:
+def test_nothing_is_marked_where_nothing_was_memorized(match: Match | None) -> None:
     found = example_comparison(held_out_match=None)
-    page = write_page(replace(found, ladder=[replace(found.ladder[0], memorised=match)], final=[]))
+    page = write_page(replace(found, ladder=[replace(found.ladder[0], memorization=match)], final=[]))
     assert not Page(page).all("mark")
 
 

@@ -13,7 +13,6 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from seqwise.comparison.compare import _Runner, _Silent
-from seqwise.comparison.folder import Folder
 from seqwise.comparison.jobs import _best_at
 from seqwise.comparison.plan import (
     MAX_SCORED,
@@ -38,6 +37,7 @@ from seqwise.comparison.plan import (
     minutes_for_all,
     second_round,
 )
+from seqwise.comparison.workspace import Workspace
 from seqwise.errors import ConfigError
 from seqwise.models import MODELS
 from seqwise.pages.quantities import duration
@@ -252,7 +252,7 @@ def test_as_much_is_scored_at_the_end_as_there_is_time_for() -> None:
     assert amount_to_score(1e6, [1e-4], 1) == MAX_SCORED
 
 
-class InMemory(Folder):
+class InMemory(Workspace):
     """A folder without a disk."""
 
     def __init__(self) -> None:

@@ -12,11 +12,11 @@ from typing import Any
 import typer
 
 from ..api import free_path
-from ..comparison.assemble import write_results
+from ..comparison.aggregate import write_results
 from ..comparison.compare import Watch, choose_settings, run_comparison
-from ..comparison.folder import Folder
 from ..comparison.results import Comparison
 from ..comparison.table import table_rows
+from ..comparison.workspace import Workspace
 from ..errors import ConfigError
 from ..wording import counted
 from .progress import LINE_SECONDS
@@ -53,7 +53,7 @@ def run_compare(
 
 
 def rebuild_report(path: Path) -> None:
-    write_results(Folder(path))
+    write_results(Workspace(path))
     say(f"{path / 'report.html'}: written")
 
 

@@ -32,9 +32,9 @@ from ..training.preparing import MAX_VALID_TOKENS, prepare, resume, sizes_in_wor
 from ..training.request import Request
 from ..training.session import Session
 from ..training.timing import seconds_per_step
-from .folder import Folder
 from .measure import SUBJECTS, Subject, Timer
 from .plan import MIN_SCORED, Timing, Trial, entrants
+from .workspace import Workspace
 
 WantsStop = Callable[[], bool]
 LATEST = 1.1  # times its share of the clock: who is still at work then is ended as it is
@@ -47,16 +47,16 @@ EACH_VALIDATION = 0.03  # of a trial's time, for each validation of a family tha
 
 def prepare_data(folder: Path, name: str, wants_stop: WantsStop) -> bool:
     """Read the data, learn the vocabularies, encode all parts: once, for all trials."""
-    comparison = Folder(folder)
-    settings = comparison.settings
+    workspace = Workspace(folder)
+    settings = workspace.settings
     task, began = task_named(settings.task), time.perf_counter()
-    data = task.open(_data_config(comparison))
+    data = task.open(_data_config(workspace))
     kinds, stores = {}, {}
     for tokenizer in settings.tokenizers:
         schema = task.schema(data, TokenizerConfig(kind=tokenizer), print)  # type: ignore[arg-type]
         if isinstance(schema.main_spec, TokenSpec):
             kinds[tokenizer] = schema.main_spec.tokenizer.kind
-        path = comparison.vocab(tokenizer)
+        path = workspace.vocab(tokenizer)
         path.mkdir(parents=True, exist_ok=True)
         schema.save(path)
         stores = task.stores(data, schema)
@@ -82,7 +82,7 @@ def prepare_data(folder: Path, name: str, wants_stop: WantsStop) -> bool:
     }
     found |= subject.passage(data, scored)
     found["seconds"] = time.perf_counter() - began
-    comparison.write("prepared.json", found)
+    workspace.write("prepared.json", found)
     return False
 
 
@@ -96,9 +96,9 @@ def _processor() -> str:
 
 def check_data(folder: Path, name: str, wants_stop: WantsStop) -> bool:
     """Before a comparison goes on: is the data still what it was?"""
-    comparison = Folder(folder)
-    settings, was = comparison.settings, comparison.read("prepared.json")["data"]["fingerprint"]
-    fingerprint = task_named(settings.task).open(_data_config(comparison)).fingerprint
+    workspace = Workspace(folder)
+    settings, was = workspace.settings, workspace.read("prepared.json")["data"]["fingerprint"]
+    fingerprint = task_named(settings.task).open(_data_config(workspace)).fingerprint
     if fingerprint != was:
         raise CheckpointError(
             f"{', '.join(settings.source)} has changed since the comparison began (sha256 {fingerprint[:12]}…, was "
@@ -110,16 +110,16 @@ def check_data(folder: Path, name: str, wants_stop: WantsStop) -> bool:
 def time_trial(folder: Path, name: str, wants_stop: WantsStop) -> bool:
     """How long an update and a scoring take here and now; what was made for it is thrown away."""
     began = time.perf_counter()
-    comparison = Folder(folder)
-    settings, trial = comparison.settings, comparison.trial(name)
-    threads = comparison.read("plan.json").get("threads", 0)
+    workspace = Workspace(folder)
+    settings, trial = workspace.settings, workspace.trial(name)
+    threads = workspace.read("plan.json").get("threads", 0)
     torch.set_num_threads(threads or settings.threads)
-    scratch = comparison.path / "timing" / name
+    scratch = workspace.path / "timing" / name
     shutil.rmtree(scratch, ignore_errors=True)
-    session = _begin(comparison, trial, scratch, seconds=60 * trial.minutes, threads=threads or settings.threads)
+    session = _begin(workspace, trial, scratch, seconds=60 * trial.minutes, threads=threads or settings.threads)
     learns_by, subject = family(trial.family).learns[session.run.schema.kind], SUBJECTS[session.run.schema.kind]
     start = time.perf_counter() - began
-    seconds = TIMING_SHARE * 60 * settings.minutes * settings.workers / len(comparison.trials)
+    seconds = TIMING_SHARE * 60 * settings.minutes * settings.workers / len(workspace.trials)
     update = 0.0
     if learns_by == "gradients":
         model = session.run.build_model()
@@ -135,7 +135,7 @@ def time_trial(folder: Path, name: str, wants_stop: WantsStop) -> bool:
     shutil.rmtree(scratch, ignore_errors=True)
     units = subject.amount(session.stores["valid"])
     found = Timing(start, update, score, units, threads or settings.threads, time.perf_counter() - began)
-    comparison.save_found(name, "timed", asdict(found))
+    workspace.save_found(name, "timed", asdict(found))
     return False
 
 
@@ -175,34 +175,34 @@ def _quickly_learned(session: Session, learns_by: str) -> Any:
 
 def score_baseline(folder: Path, name: str, wants_stop: WantsStop) -> bool:
     """What one gets without learning on so much of the validation part (`name`), for each tokenizer."""
-    comparison, amount = Folder(folder), int(name)
-    settings = comparison.settings
-    task, config = task_named(settings.task), _data_config(comparison)
+    workspace, amount = Workspace(folder), int(name)
+    settings = workspace.settings
+    task, config = task_named(settings.task), _data_config(workspace)
     data, found = task.open(config), {}
     for tokenizer in settings.tokenizers:
-        schema = Schema.load(comparison.vocab(tokenizer))
+        schema = Schema.load(workspace.vocab(tokenizer))
         subject = SUBJECTS[schema.kind]
         store, _ = subject.beginning(task, data, "valid", schema, amount)
         baseline = subject.baseline(task, data, store, schema, config)
         found[tokenizer] = {"name": baseline.name, "segments": baseline.segments.to_dict()}
-    comparison.write("baseline.json", found)
+    workspace.write("baseline.json", found)
     return False
 
 
 def train_trial(folder: Path, name: str, wants_stop: WantsStop) -> bool:
     """Train one trial, or go on with it. All that its process does counts as its share of the clock."""
     began = time.perf_counter()
-    comparison = Folder(folder)
-    trial, out = comparison.trial(name), comparison.run(name)
-    plan = comparison.read("plan.json")
-    amount, timing = int(plan["valid_amount"]), comparison.timing(trial.entry)
+    workspace = Workspace(folder)
+    trial, out = workspace.trial(name), workspace.run(name)
+    plan = workspace.read("plan.json")
+    amount, timing = int(plan["valid_amount"]), workspace.timing(trial.entry)
     torch.set_num_threads(plan["threads"])
-    before = (comparison.found(name, "clock") or {"seconds": 0.0})["seconds"]
+    before = (workspace.found(name, "clock") or {"seconds": 0.0})["seconds"]
     to_train = 60 * trial.minutes - timing.start - amount * timing.score
     if (out / "config.toml").exists():
         session = resume(out, tell=print)
     else:
-        session = _begin(comparison, trial, out, seconds=to_train, threads=plan["threads"])
+        session = _begin(workspace, trial, out, seconds=to_train, threads=plan["threads"])
     is_late = False
 
     def clock() -> float:
@@ -216,12 +216,12 @@ def train_trial(folder: Path, name: str, wants_stop: WantsStop) -> bool:
     for _ in session.reports(wants_stop=should_stop, tell=print):
         pass
     if session.is_interrupted and not is_late:
-        comparison.save_found(name, "clock", {"seconds": clock()})
+        workspace.save_found(name, "clock", {"seconds": clock()})
         return True
     if not (out / "model.safetensors").exists():
         _keep_last(session.run)
     found = _trained(session, amount)
-    comparison.save_found(name, "trained", {"seconds": clock(), "is_late": session.is_interrupted, **found})
+    workspace.save_found(name, "trained", {"seconds": clock(), "is_late": session.is_interrupted, **found})
     return False
 
 
@@ -256,10 +256,10 @@ def _trained(session: Session, amount: int) -> dict[str, Any]:
     }
 
 
-def _begin(comparison: Folder, trial: Trial, out: Path, *, seconds: float, threads: int) -> Session:
+def _begin(workspace: Workspace, trial: Trial, out: Path, *, seconds: float, threads: int) -> Session:
     """A run of the trial that may take so many seconds."""
-    settings, timing = comparison.settings, comparison.timing(trial.entry)
-    row, schema = entrants(settings.task)[trial.entrant].row, Schema.load(comparison.vocab(trial.tokenizer))
+    settings, timing = workspace.settings, workspace.timing(trial.entry)
+    row, schema = entrants(settings.task)[trial.entrant].row, Schema.load(workspace.vocab(trial.tokenizer))
     overrides = [f"training.threads={threads}", f"training.seed={trial.seed}", "training.num_samples=0"]
     overrides += entrants(settings.task)[trial.entrant].settings
     if settings.limits.parameters:
@@ -310,11 +310,11 @@ def _curve(log: list[dict[str, Any]], as_value: Callable[[float], float] | None)
 
 def score_trial(folder: Path, name: str, wants_stop: WantsStop) -> bool:
     """Score one trained run on the part that no choice was made by, and measure the rest."""
-    comparison = Folder(folder)
-    settings, prepared = comparison.settings, comparison.read("prepared.json")
-    plan = comparison.read("plan.json")
+    workspace = Workspace(folder)
+    settings, prepared = workspace.settings, workspace.read("prepared.json")
+    plan = workspace.read("plan.json")
     torch.set_num_threads(plan["threads"])
-    run, task = Run.open(comparison.run(name)), task_named(settings.task)
+    run, task = Run.open(workspace.run(name)), task_named(settings.task)
     subject, goal = SUBJECTS[run.schema.kind], goal_of(task, run.schema)
     model = run.load_model()
     data = task.open(run.config.data)
@@ -339,7 +339,7 @@ def score_trial(folder: Path, name: str, wants_stop: WantsStop) -> bool:
     found |= subject.measure(run, model, data, store, prepared.get("passage", ""), score, timer)
     found["not_measured"] = timer.left_out
     found["measuring_seconds"] = time.perf_counter() - began
-    comparison.save_found(name, "scored", found)
+    workspace.save_found(name, "scored", found)
     return False
 
 
@@ -349,8 +349,8 @@ def _bytes_to_ship(run: Run) -> int:
     return sum(file.stat().st_size for file in files)
 
 
-def _data_config(comparison: Folder) -> DataConfig:
-    settings = comparison.settings
+def _data_config(workspace: Workspace) -> DataConfig:
+    settings = workspace.settings
     return DataConfig(
         source=settings.source,
         valid=settings.valid,
@@ -364,7 +364,7 @@ def _data_config(comparison: Folder) -> DataConfig:
 def warm_up(folder: Path) -> None:
     """Load what each trial would otherwise load at the cost of its share. Called before the first fork: nothing here
     may start a thread."""
-    settings = Folder(folder).settings
+    settings = Workspace(folder).settings
     for name in settings.models:
         row = entrants(settings.task)[name].row
         for kind, learner in row.learns.items():

@@ -32,7 +32,7 @@ from ..settings import DataConfig
 from ..tasks import Task, goal_of
 from ..text import Tokenizer
 from .baselines import Baseline, most_frequent_answer, most_frequent_target, naive_forecast, token_frequencies
-from .memorised import longest_match
+from .memorization import longest_match
 
 SAMPLES, SAMPLE_CHARACTERS = 3, 400
 SAMPLE_TEMPERATURE = 0.8
@@ -160,8 +160,8 @@ class TextSubject:
         wanted = max(1, round(SAMPLE_CHARACTERS / per_token))
         if timer.has_time_for("samples", wanted * one):
             found["samples"] = samples = sample_texts(model, tokenizer, wanted)
-            if timer.has_time_for("what was memorised", MATCHING_SECONDS * data.characters["train"]):
-                found["memorised"] = asdict(longest_match(samples, data.parts["train"].blocks()))
+            if timer.has_time_for("memorization", MATCHING_SECONDS * data.characters["train"]):
+                found["memorization"] = asdict(longest_match(samples, data.parts["train"].blocks()))
         if timer.has_time_for("surprise", len(passage) * timer.per_unit):
             found["surprise"] = surprise(model, tokenizer, passage)
         if timer.has_time_for("tokens/s", 2 * TIMED_TOKENS * one):

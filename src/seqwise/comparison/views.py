@@ -24,7 +24,8 @@ def samples(comparison: Comparison, looks: dict[str, Look]) -> Section:
     cards = ""
     for entry in entries:
         texts = "".join(f'<p class="sample" dir="auto">{text}</p>' for text in _marked_samples(entry))
-        copied = f"Copied at most {counted(entry.memorised.length, 'character')} in a row." if entry.memorised else ""
+        match = entry.memorization
+        copied = f"Copied at most {counted(match.length, 'character')} in a row." if match else ""
         cards += (
             f'<article class="card"><h3>{sign(looks[entry.name])}{shown(entry.name)}</h3>'
             f'<p class="aside">{copied}</p>{texts}</article>'
@@ -40,8 +41,8 @@ def samples(comparison: Comparison, looks: dict[str, Look]) -> Section:
 
 
 def _marked_samples(entry: Entry) -> list[str]:
-    """The samples, with the memorised stretch marked where it is first found."""
-    copied, samples = entry.memorised.text if entry.memorised else "", []
+    """The samples, with the memorized segment marked where it is first found."""
+    copied, samples = entry.memorization.text if entry.memorization else "", []
     for text in entry.samples:
         before, match, after = text.partition(copied) if copied else (text, "", "")
         samples.append(f"{_sample(before)}<mark>{_sample(match)}</mark>{_sample(after)}" if match else _sample(text))

@@ -23,8 +23,8 @@ from babel.dates import DateTimeFormat, tokenize_pattern
 
 from ..errors import DataError, did_you_mean
 from .builtin import PAIR_TOYS, TOYS_VERSION, write_once
-from .folders import cache_folder
 from .pair_files import Pair
+from .paths import cache_folder
 
 HELD_OUT = {"valid": 1_000, "test": 2_000}
 TRAIN_PAIRS = 20_000

@@ -20,7 +20,7 @@ from typing import Literal
 from ..errors import DataError, did_you_mean
 from .builtin import BUILTIN, PAIR_TOYS
 from .files import OPENERS, read_bytes
-from .folders import cache_folder, data_folders
+from .paths import cache_folder, data_folders
 
 GITHUB = "https://raw.githubusercontent.com"
 TIMEOUT_SECONDS = 30

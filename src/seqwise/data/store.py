@@ -29,7 +29,7 @@ from ..config import parse_json
 from ..errors import DataError
 from ..text import Tokenizer, whole_blocks
 from .batch import Batch, next_token_batch
-from .folders import cache_folder
+from .paths import cache_folder
 from .source import TextData
 
 STORE_FORMAT = 3

@@ -10,7 +10,7 @@ import torch
 from ..data.batch import Batch
 from ..errors import ConfigError
 from ..models.contract import Continues, select_rows
-from .choices import adjusted, best_of
+from .candidates import adjusted, best_of
 from .settings import DecodingConfig, Hypothesis
 
 MOST_HYPOTHESES = 1_000_000

@@ -22,8 +22,8 @@ from ..data.schema import Schema, pair_tokenizers
 from ..errors import ConfigError
 from ..models.contract import Translator, device_of, evaluating
 from . import generate
+from .parallel import parallel_map
 from .settings import DecodingConfig, Hypothesis
-from .side_by_side import side_by_side
 
 LINES = 4096  # read ahead, to find those of about one length
 PLACES = 8192  # tokens of sources in a batch, over the width of the beam
@@ -134,7 +134,7 @@ def _searched(
 ) -> list[list[list[Hypothesis]]]:
     """Batches of sources, the longest last: side by side where cores compute, one after the other on a GPU."""
     if device_of(model).type == "cpu":
-        return side_by_side(search, batches)
+        return parallel_map(search, batches)
     return [search(chosen) for chosen in batches]
 
 

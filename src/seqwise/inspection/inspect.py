@@ -27,7 +27,7 @@ from ..models.contract import device_of, evaluating
 from ..models.ngram import USED
 from ..text import Tokenizer
 from .embeddings import EmbeddingSpace
-from .flow import Factor, Flow, Truncation, factors, gradient_flow, source_gradients, truncation
+from .gradient_flow import Factor, Flow, Truncation, factors, gradient_flow, source_gradients, truncation
 from .heads import AttentionMap, attention_maps
 from .influence import Influence, influence_by_distance, loss_by_position
 from .minimal_pairs import Judged, builtin_pairs, judge, read_pairs_file

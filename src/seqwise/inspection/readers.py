@@ -27,8 +27,8 @@ from ..goals.sequence import DEFAULT_RATIO, search_settings
 from ..run import Run
 from ..text import Tokenizer
 from .options import InspectOptions
+from .read_numeric import read_example, read_series
 from .reading import Reading, later_steps, prompt_of, read_pair, read_text
-from .reading_rows import read_example, read_series
 from .search_tree import SearchTree, search_tree
 
 MOST_DRAWN = 60  # steps of a search

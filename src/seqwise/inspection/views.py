@@ -13,7 +13,7 @@ from ..pages.elements import embedded_json, shown, titled_table
 from ..pages.quantities import number, per_cent
 from ..pages.text import visible
 from ..wording import counted
-from .flow import THROUGH, Flow
+from .gradient_flow import THROUGH, Flow
 from .inspect import Inspection
 from .minimal_pairs import about_halves, by_distance
 from .page_data import all_maps, pack, piece_named, piece_shown, site_name

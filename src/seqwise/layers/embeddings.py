@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from ..data.batch import Tokens, Values
-from .notes import noted
+from .notes import tap
 
 
 class TokenEmbedding(nn.Embedding):
@@ -23,7 +23,7 @@ class TokenEmbedding(nn.Embedding):
     def forward(self, tokens: Tokens) -> Tensor:  # type: ignore[override]
         """(B, T) -> (B, T, E)."""
         x = super().forward(tokens.ids)
-        return noted(self, "embedding", x * self.scale if self.scale != 1.0 else x)
+        return tap(self, "embedding", x * self.scale if self.scale != 1.0 else x)
 
 
 class ValueEmbedding(nn.Module):
@@ -38,4 +38,4 @@ class ValueEmbedding(nn.Module):
     def forward(self, field: Values) -> Tensor:
         """(B, T, C) -> (B, T, E)."""
         there = torch.ones_like(field.values) if field.is_observed is None else field.is_observed.to(field.values)
-        return noted(self, "embedding", self.project(torch.cat([field.values * there, there], dim=-1)))
+        return tap(self, "embedding", self.project(torch.cat([field.values * there, there], dim=-1)))

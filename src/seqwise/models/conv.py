@@ -23,7 +23,7 @@ from torch.nn.functional import gelu
 from ..data.schema import Schema
 from ..errors import ConfigError
 from ..layers.dropout import Dropout
-from ..layers.notes import is_recorded, noted
+from ..layers.notes import is_recorded, tap
 from .build import NeuralConfig, build_model, embedding_for
 from .contract import Encoded, Fields, State, only
 
@@ -72,7 +72,7 @@ class DelayLayer(nn.Module):
     def finish(self, x: Tensor, taps: Tensor) -> Tensor:
         """x and its k delays side by side, (..., k*D), oldest first -> (..., D)."""
         y = self.delays(taps)  # (1)
-        return noted(self, "stream", x + self.dropout(self.mix(gelu(self.norm(y)))))  # (2)
+        return tap(self, "stream", x + self.dropout(self.mix(gelu(self.norm(y)))))  # (2)
 
 
 class ConvBody(nn.Module):

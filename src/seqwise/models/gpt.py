@@ -29,7 +29,7 @@ from ..errors import ConfigError
 from ..layers.attention import CausalSelfAttention, LayerCache, Place, attention_of_one
 from ..layers.dropout import Dropout
 from ..layers.feed_forward import FeedForward
-from ..layers.notes import is_recorded, noted, unheard
+from ..layers.notes import is_recorded, pause_recording, tap
 from ..layers.positions import rotary_table, rotate, sinusoidal_table
 from .build import NeuralConfig, build_model, embedding_for
 from .contract import Encoded, Fields, State, only
@@ -85,7 +85,7 @@ class Block(nn.Module):
 
     def forward(self, x: Tensor, turn: Tensor | None, cache: LayerCache | None) -> Tensor:
         x = x + self.dropout(self.attention(self.attention_norm(x), turn, cache))  # (2)
-        return noted(self, "stream", x + self.dropout(self.feed_forward(self.feed_forward_norm(x))))  # (3)
+        return tap(self, "stream", x + self.dropout(self.feed_forward(self.feed_forward_norm(x))))  # (3)
 
     def step(self, x: Tensor, keys: Tensor, values: Tensor, place: int, turn: Tensor | None) -> Tensor:
         """`forward` with fewer calls, for one token per row, x (B, D), at one place of all caches (B, H, C, K)."""
@@ -234,7 +234,7 @@ class GPTBody(nn.Module):
         """Rows whose cache is full read their last three quarters anew, from position zero."""
         full = (state.per_row["length"] >= self.context).nonzero().squeeze(1)
         recent = state.per_row["inputs"][full, self.context - kept_of(self.context) :]
-        with unheard():
+        with pause_recording():
             _, fresh = self._encode(recent, None, self.initial_state(len(full)))
         assert fresh is not None
         for name, tensor in fresh.per_row.items():

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from seqwise.data.batch import Batch, Tokens, next_token_batch
-from seqwise.inspection.flow import Flow, factors, gradient_flow, source_gradients, truncation
+from seqwise.inspection.gradient_flow import Flow, factors, gradient_flow, source_gradients, truncation
 from seqwise.inspection.trace import record
 from seqwise.models import MODELS
 
