@@ -131,7 +131,7 @@ def test_what_arrives_through_a_block_is_no_rounding() -> None:
     """A block that adds next to nothing: around it and through it differ in digits that 32 bits do not have."""
     exact = build("gpt", context=16, num_layers=2, model_dim=8, num_heads=2)
     for name, parameter in exact.body.blocks.named_parameters():
-        if name.endswith(("to_output.weight", "narrow.weight")):
+        if name.endswith(("to_output.weight", "down.weight")):
             parameter.data *= 1e-7
     batch = next_token_batch(rows(1, 12))
     expected, found = (

@@ -335,7 +335,7 @@ IDS = np.random.default_rng(0).integers(0, 3, size=60)
 
 
 def order_for(
-    losses: list[float], first: int, *, seconds: float = 600.0, most_parameters: int = 0
+    losses: list[float], first: int, *, seconds: float = 600.0, max_parameters: int = 0
 ) -> tuple[int, list[int]]:
     """The order chosen where order n validates at losses[n-1], and the orders that were tried."""
     tried: list[int] = []
@@ -347,7 +347,7 @@ def order_for(
     schema, said = schemas.of_text(3), list[str]()
     order = choose_order(
         NgramConfig(order=0), schema, IDS, validate,
-        first=first, most_parameters=most_parameters, seconds=seconds, tell=said.append,
+        first=first, max_parameters=max_parameters, seconds=seconds, tell=said.append,
     )  # fmt: skip
     assert said == [s for s in said if s.startswith(f"order {order} validates best")]
     return order, tried
@@ -394,7 +394,7 @@ def test_an_order_with_more_grams_than_allowed_is_not_chosen_however_well_it_val
     for limit in (sizes[1], sizes[3], sizes[3] - 1):
         allowed = max(order for order, size in enumerate(sizes, start=1) if size <= limit)
         for first in (1, 5, 9):
-            assert order_for(losses, first, most_parameters=limit)[0] == allowed
+            assert order_for(losses, first, max_parameters=limit)[0] == allowed
 
 
 def test_training_with_order_0_saves_the_order_that_no_neighbour_beats(tmp_path: Path) -> None:
@@ -461,7 +461,7 @@ def test_em_learns_from_the_first_rows_only(tmp_path: Path, model: str) -> None:
 
 
 def test_fewer_tokens_than_none_are_refused() -> None:
-    for name in ("train_tokens", "most_parameters"):
+    for name in ("train_tokens", "max_parameters"):
         with pytest.raises(ConfigError, match=f"training.{name} = -1 should not be negative"):
             TrainingConfig(**{name: -1})
 
@@ -492,7 +492,7 @@ def test_a_network_gets_narrower_step_by_step_and_each_can_be_built(name: str, k
 def test_a_network_whose_size_is_chosen_by_rule_keeps_the_limit(
     text: Path, tmp_path: Path, name: str, most: int
 ) -> None:
-    overrides = [*SMALL, f"training.most_parameters={most}"]
+    overrides = [*SMALL, f"training.max_parameters={most}"]
     session = prepare(text, model=name, out=tmp_path / "run", minutes=0.01, overrides=overrides)
     assert num_parameters(session.run.build_model()) <= most
     free = prepare(text, model=name, out=tmp_path / "free", minutes=0.01, overrides=SMALL)
@@ -502,6 +502,6 @@ def test_a_network_whose_size_is_chosen_by_rule_keeps_the_limit(
 
 def test_a_limit_that_no_network_keeps_is_told_and_nothing_is_written(text: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
-        prepare(text, model="gpt", out=tmp_path / "run", overrides=[*SMALL, "training.most_parameters=10"])
+        prepare(text, model="gpt", out=tmp_path / "run", overrides=[*SMALL, "training.max_parameters=10"])
     assert str(caught.value) == "even the narrowest network has more than 10 parameters here; allow more."
     assert not (tmp_path / "run").exists()

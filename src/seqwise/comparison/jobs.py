@@ -263,7 +263,7 @@ def _begin(workspace: Workspace, trial: Trial, out: Path, *, seconds: float, thr
     overrides = [f"training.threads={threads}", f"training.seed={trial.seed}", "training.num_samples=0"]
     overrides += entrants(settings.task)[trial.entrant].settings
     if settings.limits.parameters:
-        overrides.append(f"training.most_parameters={settings.limits.parameters}")
+        overrides.append(f"training.max_parameters={settings.limits.parameters}")
     if row.learns[schema.kind] != "gradients" and timing.score:  # networks find out for themselves what fits
         affordable = EACH_VALIDATION * seconds / timing.score
         overrides.append(f"training.valid_tokens={int(min(MAX_VALID_TOKENS, max(MIN_SCORED, affordable)))}")

@@ -91,7 +91,7 @@ class Block(nn.Module):
         """`forward` with fewer calls, for one token per row, x (B, D), at one place of all caches (B, H, C, K)."""
         attention, feed_forward = self.attention, self.feed_forward
         normed = layer_norm(x, x.shape[1:], self.attention_norm.weight)
-        projected = linear(normed, attention.to_query_key_value.weight).view(len(x), 3, attention.num_heads, -1)
+        projected = linear(normed, attention.qkv.weight).view(len(x), 3, attention.num_heads, -1)
         query_key, v = projected[:, :2], projected[:, 2]  # (B, 2, H, K), (B, H, K)
         if attention.normalise:
             query_key = layer_norm(query_key, (attention.head_dim,))
@@ -102,8 +102,8 @@ class Block(nn.Module):
         y = attention_of_one(query_key[:, 0], keys, values, place + 1)
         x = torch.addmm(x, y.view(x.shape), attention.to_output.weight.T)  # (2)
         normed = layer_norm(x, x.shape[1:], self.feed_forward_norm.weight)
-        widened = feed_forward.activation(linear(normed, feed_forward.widen.weight))
-        return torch.addmm(x, widened, feed_forward.narrow.weight.T)  # (3)
+        hidden = feed_forward.activation(linear(normed, feed_forward.up.weight))
+        return torch.addmm(x, hidden, feed_forward.down.weight.T)  # (3)
 
 
 class GPTBody(nn.Module):
@@ -132,7 +132,7 @@ class GPTBody(nn.Module):
         for name, parameter in self.blocks.named_parameters():
             if parameter.dim() == 2:
                 nn.init.normal_(parameter, std=parameter.shape[1] ** -0.5)
-            if name.endswith(("to_output.weight", "narrow.weight")):  # each block begins as the identity
+            if name.endswith(("to_output.weight", "down.weight")):  # each block begins as the identity
                 nn.init.zeros_(parameter)
 
     def initial_state(self, batch_size: int) -> State:

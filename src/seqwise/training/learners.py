@@ -104,7 +104,7 @@ class Counting:
             ids,
             session.validate,
             first=first,
-            most_parameters=config.most_parameters,
+            max_parameters=config.max_parameters,
             seconds=seconds,
             tell=tell,
         )

@@ -163,7 +163,7 @@ def choose_order(
     validate: Callable[[Ngram], float],
     *,
     first: int,
-    most_parameters: int = 0,
+    max_parameters: int = 0,
     seconds: float,
     tell: Tell,
 ) -> int:
@@ -174,7 +174,7 @@ def choose_order(
         if order not in found:
             model = Ngram(replace(config, order=order), schema)
             model.fit(ids)
-            is_small = not most_parameters or model.num_parameters <= most_parameters
+            is_small = not max_parameters or model.num_parameters <= max_parameters
             found[order] = validate(model) if is_small else math.inf
         return found[order]
 

@@ -145,7 +145,7 @@ def _choose_sizes(
     facts = goal.facts(data, stores["train"], schema, settings["training"].get("minutes"))
     model, training = suggest(request.model, schema.kind, facts)
     model = fitting_heads(model, asked)
-    most = settings["training"].get("most_parameters", 0)
+    most = settings["training"].get("max_parameters", 0)
     if most and row.learns[schema.kind] == "gradients":
         model = _small_enough(row, {**model, **asked}, schema, most)
     if "context" in asked:
