@@ -23,7 +23,7 @@ from seqwise.comparison import fork_server as module
 from seqwise.comparison.fork_server import STOPPED, Ended, ForkServer, Job
 from seqwise.errors import DataError
 
-MUCH = 200_000_000  # bytes
+EATEN_BYTES = 200_000_000
 PATIENCE = 1.0  # seconds, for jobs that do not listen
 
 # -- jobs ------------------------------------------------------------------------------------------------------------
@@ -100,7 +100,7 @@ def crash(folder: Path, name: str, wants_stop: Callable[[], bool]) -> bool:
 
 
 def eat(folder: Path, name: str, wants_stop: Callable[[], bool]) -> bool:
-    eaten = bytearray(b"x") * MUCH
+    eaten = bytearray(b"x") * EATEN_BYTES
     mark(folder, name)
     return len(eaten) == 0
 
@@ -302,8 +302,8 @@ def test_asking_who_ended_waits_no_longer_than_said(server: ForkServer) -> None:
 
 def test_memory_is_counted_for_each_job_by_itself(server: ForkServer) -> None:
     much, little = outcome(server, "eat"), outcome(server, "succeed")
-    assert MUCH < much.peak_bytes < MUCH + 300_000_000
-    assert 1_000_000 < little.peak_bytes < MUCH
+    assert EATEN_BYTES < much.peak_bytes < EATEN_BYTES + 300_000_000
+    assert 1_000_000 < little.peak_bytes < EATEN_BYTES
 
 
 def test_what_a_job_prints_stands_in_its_log(server: ForkServer) -> None:

@@ -35,7 +35,7 @@ def run_trials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         return prepare(replace(request, minutes=None, steps=60), **options)
 
     monkeypatch.setattr(jobs, "prepare", in_steps)
-    monkeypatch.setattr(jobs, "LATEST", 1e9)
+    monkeypatch.setattr(jobs, "MAX_OVERRUN", 1e9)
 
     def run(most: int = 100_000, **options: Any) -> Workspace:
         (tmp_path / "cats.txt").write_text(TEXT)

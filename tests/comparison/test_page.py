@@ -16,7 +16,7 @@ from pages.parsed import Page, hash_of
 
 from seqwise.comparison.page import looks_of, write_page
 from seqwise.comparison.results import Comparison, Entry, Figure, Gap, Match, Metric, Point
-from seqwise.comparison.views import MOST_OF_A_SAMPLE
+from seqwise.comparison.views import MAX_SAMPLE_CHARACTERS
 
 
 def label_comparison() -> Comparison:
@@ -370,7 +370,7 @@ def test_a_huge_comparison_makes_no_huge_page() -> None:
     ladder = [replace(huge, name=f"gpt-{number}") for number in range(12)]
     page = write_page(replace(found, ladder=ladder, passage="x" * 100_000))
     assert len(page.encode()) < 3_000_000
-    assert "x" * MOST_OF_A_SAMPLE + "…" in page
+    assert "x" * MAX_SAMPLE_CHARACTERS + "…" in page
 
 
 def test_folders_and_commands_for_what_comes_next() -> None:

@@ -26,8 +26,8 @@ from seqwise.run import Run, RunConfig
 from seqwise.settings import TrainingConfig
 from seqwise.training import planning
 from seqwise.training.planning import (
-    FEWEST_ITERATIONS,
-    LONGEST_ORDER,
+    MAX_ORDER,
+    MIN_ITERATIONS,
     TRAINING_SHARE,
     choose_order,
     choose_states,
@@ -266,7 +266,7 @@ def iterations_for(
 def test_em_reads_all_of_a_text_or_as_much_as_leaves_enough_iterations() -> None:
     """Of 100 seconds 90 are for training, a thousand tokens each."""
     assert tokens_and_iterations(100, 1e-3, 2_000, least=500) == (2_000, 45)
-    assert tokens_and_iterations(100, 1e-3, 50_000, least=500) == (4_500, FEWEST_ITERATIONS)
+    assert tokens_and_iterations(100, 1e-3, 50_000, least=500) == (4_500, MIN_ITERATIONS)
     assert tokens_and_iterations(100, 1e-3, 50_000, least=30_000) == (30_000, 3)
     assert tokens_and_iterations(0, 1e-3, 50_000, least=500) == (500, 1)
 
@@ -298,10 +298,10 @@ def test_the_text_is_cut_only_where_too_few_iterations_over_all_of_it_fit(
 ) -> None:
     plan = iterations_for(minutes, per_token, num_tokens)
     fitting = TRAINING_SHARE * 60 * minutes / per_token / num_tokens
-    assume(abs(fitting - FEWEST_ITERATIONS) > 0.01)
-    assert (plan["train_tokens"] == 0) == (fitting > FEWEST_ITERATIONS)
+    assume(abs(fitting - MIN_ITERATIONS) > 0.01)
+    assert (plan["train_tokens"] == 0) == (fitting > MIN_ITERATIONS)
     if plan["train_tokens"] > 20_000:
-        assert plan["steps"] * plan["restarts"] == FEWEST_ITERATIONS
+        assert plan["steps"] * plan["restarts"] == MIN_ITERATIONS
 
 
 def test_a_second_start_is_made_only_where_the_first_has_all_its_iterations() -> None:
@@ -353,10 +353,10 @@ def order_for(
     return order, tried
 
 
-@given(st.integers(1, LONGEST_ORDER), st.integers(1, 9))
+@given(st.integers(1, MAX_ORDER), st.integers(1, 9))
 @how(deadline=None, max_examples=30)
 def test_the_order_that_validates_best_is_found_from_any_first_guess(best: int, first: int) -> None:
-    losses = [1.0 + 0.1 * abs(order - best) for order in range(1, LONGEST_ORDER + 1)]
+    losses = [1.0 + 0.1 * abs(order - best) for order in range(1, MAX_ORDER + 1)]
     order, tried = order_for(losses, first)
     assert order == best
     assert len(tried) == len(set(tried))  # none is counted twice
@@ -364,9 +364,9 @@ def test_the_order_that_validates_best_is_found_from_any_first_guess(best: int, 
 
 
 def test_time_that_is_up_ends_the_search_where_it_is() -> None:
-    losses = [1.0 / order for order in range(1, LONGEST_ORDER + 1)]
+    losses = [1.0 / order for order in range(1, MAX_ORDER + 1)]
     assert order_for(losses, 3, seconds=0.0) == (3, [3])
-    assert order_for(losses, 3)[0] == LONGEST_ORDER
+    assert order_for(losses, 3)[0] == MAX_ORDER
 
 
 def test_a_count_that_would_not_fit_is_cut_by_what_a_few_tokens_took(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -384,9 +384,9 @@ def test_a_count_that_would_not_fit_is_cut_by_what_a_few_tokens_took(monkeypatch
 
 
 def test_an_order_with_more_grams_than_allowed_is_not_chosen_however_well_it_validates() -> None:
-    losses = [1.0 / order for order in range(1, LONGEST_ORDER + 1)]
+    losses = [1.0 / order for order in range(1, MAX_ORDER + 1)]
     sizes = []
-    for order in range(1, LONGEST_ORDER + 1):
+    for order in range(1, MAX_ORDER + 1):
         model = Ngram(NgramConfig(order=order), schemas.of_text(3))
         model.fit(IDS)
         sizes.append(model.num_parameters)

@@ -37,7 +37,7 @@ from .plan import MIN_SCORED, Timing, Trial, entrants
 from .workspace import Workspace
 
 WantsStop = Callable[[], bool]
-LATEST = 1.1  # times its share of the clock: who is still at work then is ended as it is
+MAX_OVERRUN = 1.1  # times its share of the clock: who is still at work then is ended as it is
 TIMING_SHARE = 0.05  # of the budget, to time all entries
 FASTER_ALONE = 1.1  # times as long with several threads as with one
 TIMED_TOKENS = 20_000  # of the training part, that a family which counts or iterates learns from to be timed
@@ -210,7 +210,7 @@ def train_trial(folder: Path, name: str, wants_stop: WantsStop) -> bool:
 
     def should_stop() -> bool:
         nonlocal is_late
-        is_late = clock() > LATEST * 60 * trial.minutes - amount * timing.score
+        is_late = clock() > MAX_OVERRUN * 60 * trial.minutes - amount * timing.score
         return is_late or wants_stop()
 
     for _ in session.reports(wants_stop=should_stop, tell=print):

@@ -37,9 +37,9 @@ from .memorization import longest_match
 SAMPLES, SAMPLE_CHARACTERS = 3, 400
 SAMPLE_TEMPERATURE = 0.8
 SHOWN_PAIRS = 5
-MANY = 16  # texts written at once, to see how fast it can go
+TIMED_TEXTS = 16  # texts written at once, to see how fast it can go
 TIMED_TOKENS = 64
-LONGEST_CONTEXT = 512
+MAX_CONTEXT_TOKENS = 512
 MIN_WINDOWS, MAX_WINDOWS = 8, 256  # read to see what a long context is worth
 MATCHING_SECONDS = 1e-7  # to look for the samples in the training part, per character of it, about
 PASSAGE_CHARACTERS = 1500
@@ -165,9 +165,9 @@ class TextSubject:
         if timer.has_time_for("surprise", len(passage) * timer.per_unit):
             found["surprise"] = surprise(model, tokenizer, passage)
         if timer.has_time_for("tokens/s", 2 * TIMED_TOKENS * one):
-            many = timer.best_of_two(lambda: generate(model, prompt * MANY, timed))
-            found["generation_tokens_per_second"] = MANY * TIMED_TOKENS / many
-        per_window = LONGEST_CONTEXT * per_token * timer.per_unit
+            many = timer.best_of_two(lambda: generate(model, prompt * TIMED_TEXTS, timed))
+            found["generation_tokens_per_second"] = TIMED_TEXTS * TIMED_TOKENS / many
+        per_window = MAX_CONTEXT_TOKENS * per_token * timer.per_unit
         if timer.has_time_for("score by position", MIN_WINDOWS * per_window):
             windows = int(min(MAX_WINDOWS, timer.left / max(1e-12, per_window)))
             found["by_position"] = by_position(model, store, per_token, windows)
@@ -328,7 +328,7 @@ class PairSubject:
         if timer.has_time_for("ms/token"):
             found["ms_per_token"] = 1000 * seconds_per_token(sources[:1])
         if timer.has_time_for("tokens/s"):
-            found["generation_tokens_per_second"] = 1 / seconds_per_token(sources[:MANY])
+            found["generation_tokens_per_second"] = 1 / seconds_per_token(sources[:TIMED_TEXTS])
         return found
 
 
@@ -370,7 +370,7 @@ def by_position(
 ) -> list[tuple[int, float]]:
     """(characters read before, bits per character): the mean over positions up to twice as far."""
     letters = float(store.spelling.values.sum()) / store.num_tokens  # of unknown words, wherever they stand
-    nats = nats_by_position(model, store, context=LONGEST_CONTEXT, most_windows=most_windows) + letters
+    nats = nats_by_position(model, store, context=MAX_CONTEXT_TOKENS, most_windows=most_windows) + letters
     found, start = [], 0
     while start < len(nats):
         end = min(len(nats), max(start + 1, 2 * start))

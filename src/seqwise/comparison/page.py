@@ -47,7 +47,7 @@ LIMIT_WORDS = {
 INTERVAL = "95 % interval"
 """A title over two columns: strips that can be compared, and the numbers."""
 IS_OPEN = ' class="is-open"'
-MUCH_LONGER = 1.15  # times its share: worth telling
+TOLD_OVERRUN = 1.15  # times its share: worth telling
 
 
 def write_page(comparison: Comparison) -> str:
@@ -167,7 +167,7 @@ def _shares(comparison: Comparison) -> str:
     seeds = ", all seeds together" if comparison.seeds > 1 else ""
     sentence = f"Each model had {share_in_words(had)} to be loaded, trained and validated{seeds}"
     longest = max(had, key=lambda entry: entry.training_seconds)
-    if longest.training_seconds > MUCH_LONGER * 60 * longest.minutes:
+    if longest.training_seconds > TOLD_OVERRUN * 60 * longest.minutes:
         sentence += f"; {shown(longest.name)} took {duration(longest.training_seconds)}, the longest"
     return f"{sentence}."
 

@@ -29,7 +29,7 @@ TRAINING_SHARE = 0.8  # of a trial's time, at most, that goes into updates: the 
 VALIDATING_SHARE = 0.12  # of a trial's time, for the validation that ranks it
 SCORING_SHARE = 0.6  # of what is left at the end; the rest is for samples, speeds and pages
 MIN_SCORED, MAX_SCORED = 2_000, 2_000_000  # characters of text, steps, or examples of a part
-MOST_FINALISTS = 2
+MAX_FINALISTS = 2
 WORTH_TRAINING_LONGER = 1.5  # times its share of the ladder: else one finalist gets all
 STILL_IN_REACH = 0.12  # of the first finalist's value: a second one further behind would only take its time
 STILL_IMPROVING = 0.7  # of its steps: the best moment was not before
@@ -316,7 +316,7 @@ def finals(
     ]
     if not improving:
         return [], "no family was still improving when its share was over, so the rest of the time was not used"
-    rivals = [s for s in improving[1:MOST_FINALISTS] if _is_in_reach(s.value, improving[0].value)]
+    rivals = [s for s in improving[1:MAX_FINALISTS] if _is_in_reach(s.value, improving[0].value)]
     for chosen in ([improving[0], *rivals], improving[:1]):
         trials = _in_equal_shares(settings, [(s.entrant, s.tokenizer) for s in chosen], "final", seconds)
         if trials[0].minutes >= WORTH_TRAINING_LONGER * share:

@@ -15,8 +15,8 @@ from .results import Comparison, Entry
 
 LEVELS = (0.25, 0.5, 1, 2, 3, 5, 8)
 """Bits a character at which the colour of the passage changes."""
-MOST_PIECES = 4_000
-MOST_OF_A_SAMPLE = 3_000  # characters
+MAX_PIECES = 4_000
+MAX_SAMPLE_CHARACTERS = 3_000
 
 
 def samples(comparison: Comparison, looks: dict[str, Look]) -> Section:
@@ -51,7 +51,7 @@ def _marked_samples(entry: Entry) -> list[str]:
 
 
 def _sample(text: str) -> str:
-    return escape(visible(text, newline="\n", most=MOST_OF_A_SAMPLE))
+    return escape(visible(text, newline="\n", most=MAX_SAMPLE_CHARACTERS))
 
 
 def passage(comparison: Comparison) -> Section:
@@ -107,7 +107,7 @@ def _pieces(entry: Entry) -> list[tuple[str, float]]:
     has_spaces = entry.tokenizer != "word"
     return [
         (piece if has_spaces or piece.endswith("\n") else f"{piece} ", bits)
-        for piece, bits in entry.surprise[:MOST_PIECES]
+        for piece, bits in entry.surprise[:MAX_PIECES]
     ]
 
 

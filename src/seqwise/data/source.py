@@ -23,7 +23,7 @@ from .scan_cache import cached_scan
 PARTS = ("train", "valid", "test")
 PART_NAMES = {"train": "train", "valid": "valid", "val": "valid", "dev": "valid", "validation": "valid", "test": "test"}
 DEFAULT_SPLIT = "90/5/5"
-MOST_BLANK = 40  # kinds of blanks, NUL among them: with more characters there is something to learn
+MAX_BLANK_SYMBOLS = 40  # kinds of blanks, NUL among them: with more characters there is something to learn
 
 
 @dataclass(frozen=True)
@@ -268,7 +268,7 @@ def check_learnable(data: TextData) -> None:
     found: set[str] = set()
     for block in data.parts["train"].blocks():
         found |= set(block)
-        if len(found) > MOST_BLANK:
+        if len(found) > MAX_BLANK_SYMBOLS:
             return
     symbols = found - {"\n"}
     if all(symbol.isspace() or symbol == "\0" for symbol in symbols):

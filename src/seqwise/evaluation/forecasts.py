@@ -33,9 +33,9 @@ from .likelihood import CHUNK
 from .segments import Metric, Segments, interval_in_words
 
 PATHS = 200  # sampled per origin
-MOST_ORIGINS = 100
+MAX_ORIGINS = 100
 DEFAULT_HORIZON = 24
-LONGEST_SEASON_AS_HORIZON = 48
+MAX_HORIZON_STEPS = 48
 Z95 = 1.959964
 
 
@@ -182,7 +182,7 @@ def _checked(horizon: int) -> int:
 
 
 def default_horizon(season: int) -> int:
-    return season if 1 < season <= LONGEST_SEASON_AS_HORIZON else DEFAULT_HORIZON
+    return season if 1 < season <= MAX_HORIZON_STEPS else DEFAULT_HORIZON
 
 
 @torch.inference_mode()
@@ -307,7 +307,7 @@ def _rows_at(store: NumberStore, places: np.ndarray) -> tuple[Tensor, Tensor]:
 def _origins(store: NumberStore, horizon: int) -> np.ndarray:
     """The last rows known before each forecast: spread over the part, the first just before it."""
     first, last = store.first - 1, len(store) - horizon
-    num = max(1, min(MOST_ORIGINS, last - first + 1))
+    num = max(1, min(MAX_ORIGINS, last - first + 1))
     return np.unique(np.linspace(first, last, num).round().astype(np.int64))
 
 

@@ -37,8 +37,8 @@ CHUNK = 256  # tokens read at once where the state is carried
 WINDOWS = 64  # read at once
 SPELLED_AT_ONCE = 4096  # unknown words
 TRACKS = 16  # stretches of text that are read side by side where the state is carried
-MOST_STRETCHES = 400  # of the text, to resample
-SHORTEST_STRETCH = 100  # characters; of a short text a tenth, so that there is something to resample
+MAX_SEGMENTS = 400  # of the text, to resample
+MIN_SEGMENT_CHARACTERS = 100  # of a short text a tenth, so that there is something to resample
 
 
 @dataclass(frozen=True)
@@ -229,7 +229,8 @@ def nats_by_position(model: Scores, store: TokenStore, *, context: int, most_win
 
 def num_stretches(num_chars: int) -> int:
     """By characters, so that it is the same for every tokenizer: many, but each long enough to stand for itself."""
-    return max(1, min(MOST_STRETCHES, num_chars // SHORTEST_STRETCH), min(10, num_chars // (SHORTEST_STRETCH // 10)))
+    of_full_length, short = num_chars // MIN_SEGMENT_CHARACTERS, num_chars // (MIN_SEGMENT_CHARACTERS // 10)
+    return max(1, min(MAX_SEGMENTS, of_full_length), min(10, short))
 
 
 def stretch_edges(num_chars: int, num: int) -> np.ndarray:

@@ -13,7 +13,7 @@ from ..models.contract import Answerer
 from ..settings import DataConfig, TrainingConfig
 from .goal import Advance, BatchSource, Facts
 
-MOST_VALID = 5_000
+MAX_VALID_EXAMPLES = 5_000
 
 
 class AnswerGoal:
@@ -36,7 +36,7 @@ class AnswerGoal:
         return store if most >= len(store) else ExampleStore(store.inputs[:most], store.answers[:most])
 
     def validated(self, store: ExampleStore, most: int | None) -> ExampleStore:
-        return self.beginning(store, min(MOST_VALID, most or MOST_VALID))
+        return self.beginning(store, min(MAX_VALID_EXAMPLES, most or MAX_VALID_EXAMPLES))
 
     def validate(self, model: Answerer, store: ExampleStore, most: int | None) -> float:
         return evaluate_answers(model, self.validated(store, most)).nats_per_answer

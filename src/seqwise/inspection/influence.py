@@ -27,7 +27,7 @@ from ..data.batch import Batch, Tokens
 from ..models.contract import LanguageModel, device_of, evaluating, in_64_bits
 
 FAINT = 0.01  # of the influence of the last token: what is below counts as forgotten
-LEAST = 1e-28  # nats: log-probabilities in 64 bits differ by some 1e-14 for the order of a sum alone; (2) squares that
+MIN_INFLUENCE = 1e-28  # nats: in 64 bits the order of a sum alone moves them by some 1e-14; (2) squares that
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def _divergence(log_probs: Tensor) -> Tensor:
     log_probs = log_probs.double()
     p, gap = log_probs[:1].exp(), log_probs[1:] - log_probs[:1]
     moved = torch.where(p > 0, p * (gap.expm1() - gap), log_probs[1:].exp()).sum(dim=1)
-    return moved.masked_fill(moved < LEAST, 0.0)
+    return moved.masked_fill(moved < MIN_INFLUENCE, 0.0)
 
 
 @torch.inference_mode()

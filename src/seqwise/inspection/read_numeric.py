@@ -23,7 +23,7 @@ from .reading import BIT, START, Column, Expected, Reading
 from .trace import record
 
 Z95 = 1.96
-MOST_COLUMNS = 3  # of a row, that stand in the text
+MAX_COLUMNS = 3  # of a row, that stand in the text
 
 
 def read_series(model: Forecaster, store: NumberStore, scaling: ValueSpec, *, row: int, most_steps: int) -> Reading:
@@ -84,12 +84,12 @@ def _expected_rows(model: Forecaster, inputs: Values, state: State | None) -> tu
 
 
 def _row(values: np.ndarray) -> str:
-    shown = ["?" if math.isnan(value) else f"{value:.4g}" for value in values[:MOST_COLUMNS]]
-    return "/".join(shown) + ("/…" if len(values) > MOST_COLUMNS else "")
+    shown = ["?" if math.isnan(value) else f"{value:.4g}" for value in values[:MAX_COLUMNS]]
+    return "/".join(shown) + ("/…" if len(values) > MAX_COLUMNS else "")
 
 
 def _range(columns: Sequence[Column], t: int) -> str:
-    return ", ".join(f"{c.middle[t]:.4g} ({c.low[t]:.4g} to {c.high[t]:.4g})" for c in columns[:MOST_COLUMNS])
+    return ", ".join(f"{c.middle[t]:.4g} ({c.low[t]:.4g} to {c.high[t]:.4g})" for c in columns[:MAX_COLUMNS])
 
 
 def read_example(model: Answerer, store: ExampleStore, labels: Sequence[str], *, row: int) -> Reading:

@@ -31,7 +31,7 @@ from .read_numeric import read_example, read_series
 from .reading import Reading, later_steps, prompt_of, read_pair, read_text
 from .search_tree import SearchTree, search_tree
 
-MOST_DRAWN = 60  # steps of a search
+MAX_DRAWN_STEPS = 60  # of a search
 UNSEEN = 500  # characters of unseen text, where none is given
 
 
@@ -134,12 +134,12 @@ class PairReader:
     def search(self, run: Inspectable, reading: Reading, options: InspectOptions) -> SearchTree:
         """How the target was found."""
         model, ratio = run.model, run.run.config.data.length_ratio or DEFAULT_RATIO
-        most = min(MOST_DRAWN, most_tokens(reading.batch.inputs["source"].shape[1], ratio, model))
+        most = min(MAX_DRAWN_STEPS, most_tokens(reading.batch.inputs["source"].shape[1], ratio, model))
         width = None if options.beam_width is None else min(options.beam_width, model.vocab_size)
         config = search_settings(run.run.schema, beam_width=width, max_tokens=most)
         tree = search_tree(model, prompt_of(reading.batch), config)
-        if most == MOST_DRAWN and not tree.answers[0].is_finished:
-            reading.notes.append(f"of the search the first {MOST_DRAWN} steps are drawn")
+        if most == MAX_DRAWN_STEPS and not tree.answers[0].is_finished:
+            reading.notes.append(f"of the search the first {MAX_DRAWN_STEPS} steps are drawn")
         return tree
 
     def tokenizer(self, schema: Schema) -> Tokenizer | None:

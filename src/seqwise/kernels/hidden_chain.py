@@ -14,7 +14,7 @@ from numba import njit
 
 NEGLIGIBLE = 1e-150  # a belief below this counts as zero, so that no quotient of beliefs can overflow
 LOG_NEGLIGIBLE = float(np.log(NEGLIGIBLE))
-LARGEST = 1e150  # numbers beyond this could not be squared
+MAX_VALUE = 1e150  # numbers beyond this could not be squared
 
 _FAST = {"reassoc", "contract", "nsz"}
 
@@ -238,7 +238,7 @@ def log_normal(values, is_observed, mean, scale):
         for c in range(values.shape[1]):
             if is_observed[n, c]:
                 for j in range(len(mean)):
-                    distance = min(abs(values[n, c] - mean[j, c]) / scale[j, c], LARGEST)
+                    distance = min(abs(values[n, c] - mean[j, c]) / scale[j, c], MAX_VALUE)
                     result[n, j] += constant[j, c] - 0.5 * distance * distance
     return result
 

@@ -40,7 +40,7 @@ from ..data.batch import Batch, Values
 from ..data.schema import NEXT_TOKEN, NEXT_VALUES, Schema
 from ..errors import CheckpointError, ConfigError, DataError
 from ..kernels.hidden_chain import (
-    LARGEST,
+    MAX_VALUE,
     NEGLIGIBLE,
     best_path,
     draw_each,
@@ -412,11 +412,11 @@ def _join_numbers(sequences: Sequence[Observed], num_columns: int) -> _Joined:
     is_observed = np.concatenate(
         [np.ones(np.shape(values), dtype=bool) if there is None else there for values, there in sequences]
     )
-    for step, column in np.argwhere(is_observed & ~(np.abs(values) <= LARGEST))[:1]:
+    for step, column in np.argwhere(is_observed & ~(np.abs(values) <= MAX_VALUE))[:1]:
         sequence = np.searchsorted(offsets, step, side="right") - 1
         raise DataError(
             f"sequence {sequence + 1}, step {step - offsets[sequence] + 1}, column {column + 1} holds "
-            f"{values[step, column]}; expected a number up to {LARGEST:g}, or False in is_observed."
+            f"{values[step, column]}; expected a number up to {MAX_VALUE:g}, or False in is_observed."
         )
     return _Joined(offsets, _NOTHING, np.where(is_observed, values, 0.0), is_observed)
 

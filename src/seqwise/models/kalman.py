@@ -60,7 +60,7 @@ Series = tuple[np.ndarray, np.ndarray | None]
 """Values (T, C) and is_observed (T, C), which is None where nothing is missing; no unobserved row stands first."""
 
 GROWTH = 0.3  # no eigenvalue of A grows by more than exp(0.3), a third, over the longest series
-LARGEST = 1e150  # numbers beyond this could not be squared
+MAX_VALUE = 1e150  # numbers beyond this could not be squared
 PARAMETERS = ("A", "Q", "H", "d", "R", "m0", "P0")
 EXPECTED = {"R": "variances should be above 0"} | dict.fromkeys(("Q", "P0"), "it should be a covariance")
 
@@ -394,7 +394,7 @@ class Kalman:
                 f"a series should be (steps, {self.num_columns}), and is_observed like it; "
                 f"found {values.shape} and {seen.shape}."
             )
-        is_bad = seen & ~(np.abs(values) <= LARGEST)
+        is_bad = seen & ~(np.abs(values) <= MAX_VALUE)
         if is_bad.any():
             t, c = np.argwhere(is_bad)[0]
             raise DataError(

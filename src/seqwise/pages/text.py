@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 
-MOST_MARKS = 3  # accents above one another; more are set side by side, so that they cannot climb over the lines above
+MAX_MARKS = 3  # accents above one another; more are set side by side, so that they cannot climb over the lines above
 
 
 def visible(text: str, *, newline: str = "↵", most: int = 2_000) -> str:
@@ -17,24 +17,24 @@ def visible(text: str, *, newline: str = "↵", most: int = 2_000) -> str:
     'a␛[2J⟨U+202E⟩!'
     """
     shown: list[str] = []
-    marks = MOST_MARKS  # upon the last character that can carry any; at the start there is none
+    marks = MAX_MARKS  # upon the last character that can carry any; at the start there is none
     for char in text[:most]:
         category, is_joiner = unicodedata.category(char), char in "\u200c\u200d"
-        if category[0] == "M" or (is_joiner and marks < MOST_MARKS):
-            if marks == MOST_MARKS:
+        if category[0] == "M" or (is_joiner and marks < MAX_MARKS):
+            if marks == MAX_MARKS:
                 shown.append("◌")
                 marks = 0
             shown.append(char)
             marks += 1
         elif char == "\n":
             shown.append(newline)
-            marks = MOST_MARKS
+            marks = MAX_MARKS
         elif category in ("Cc", "Cf", "Cs", "Zl", "Zp") or _is_no_character(ord(char)):
             shown.append(_picture(ord(char)))
-            marks = MOST_MARKS
+            marks = MAX_MARKS
         else:
             shown.append(char)
-            marks = MOST_MARKS if char.isspace() else 0
+            marks = MAX_MARKS if char.isspace() else 0
     return "".join(shown) + ("…" if len(text) > most else "")
 
 

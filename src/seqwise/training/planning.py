@@ -25,11 +25,11 @@ TRAINING_SHARE = 0.9  # of a budget in minutes; the rest is validation, samples 
 VALIDATION_SHARE = 0.006  # of a budget, for each of about ten validations
 LONG_ENOUGH_TO_COMPILE = 600  # seconds of budget
 AS_PLANNED = 0.15  # of the steps: a machine is never quite even
-MOST_PASSES, LEAST_STEPS = 60, 500  # over a short text: more would only be learned by heart
-FEWEST_ITERATIONS = 20  # of EM; where they do not fit, it learns from a part of the text
-LONGEST_ORDER = 12
+MAX_EPOCHS, MIN_STEPS = 60, 500  # over a short text: more would only be learned by heart
+MIN_ITERATIONS = 20  # of EM; where they do not fit, it learns from a part of the text
+MAX_ORDER = 12
 TRIED_COUNTS = 20_000  # tokens, to see how long counting takes
-FEWEST_STATES, MOST_STATES = 4, 128
+MIN_STATES, MAX_STATES = 4, 128
 TRIED_ITERATIONS = 30  # with each number of states
 CHOOSING_SHARE = 0.6  # of the time, to choose it
 
@@ -46,7 +46,7 @@ def plan_steps(
         if seconds >= LONG_ENOUGH_TO_COMPILE and can_compile(model):
             compile_, per_step = choose_compile(model, batches, config, per_step, TRAINING_SHARE * seconds, tell)
     fitting = max(10, int(TRAINING_SHARE * seconds / per_step))
-    steps = min(fitting, max(LEAST_STEPS, MOST_PASSES * batches.steps_per_epoch))
+    steps = min(fitting, max(MIN_STEPS, MAX_EPOCHS * batches.steps_per_epoch))
     per_batch = batches.batch(0).num_steps
     # scoring costs about a third of training on as many tokens
     affordable = int(VALIDATION_SHARE * seconds * 3 * per_batch / per_step)
@@ -68,7 +68,7 @@ def planned_anew(step: int, seconds: float, config: TrainingConfig, steps_per_ep
     """Steps in all, where those made so far took much more or less time than was thought; None where they did not."""
     assert config.minutes is not None
     fitting = round(TRAINING_SHARE * config.minutes * 60 * step / max(1e-9, seconds))
-    steps = min(max(fitting, step + 1), max(LEAST_STEPS, MOST_PASSES * steps_per_epoch))
+    steps = min(max(fitting, step + 1), max(MIN_STEPS, MAX_EPOCHS * steps_per_epoch))
     return steps if abs(steps - config.steps) > AS_PLANNED * config.steps and steps > step else None
 
 
@@ -102,7 +102,7 @@ def tokens_and_iterations(seconds: float, per_token: float, num_tokens: int, *, 
     `per_token` are seconds; `least` tokens are learned from in any case.
     """
     fitting = int(TRAINING_SHARE * seconds / per_token)  # tokens in all iterations
-    tokens = min(num_tokens, max(least, fitting // FEWEST_ITERATIONS))
+    tokens = min(num_tokens, max(least, fitting // MIN_ITERATIONS))
     return tokens, max(1, fitting // tokens)
 
 
@@ -122,8 +122,8 @@ def choose_states(
     """
     began, num_steps, losses = time.perf_counter(), length_of(sequences), dict[int, float]()
     best: tuple[int, Any, float] | None = None
-    num_states = FEWEST_STATES
-    while best is None or (num_states <= MOST_STATES and not wants_stop()):
+    num_states = MIN_STATES
+    while best is None or (num_states <= MAX_STATES and not wants_stop()):
         model, before, iterations = build(num_states), -math.inf, 0
         begun = time.perf_counter()
         model.initialise(sequences, config.seed)
@@ -186,7 +186,7 @@ def choose_order(
     while math.isinf(loss_of(best)) and best > 1:  # too many grams
         best -= 1
     for direction in (1, -1):
-        while 1 <= best + direction <= LONGEST_ORDER and has_time() and loss_of(best + direction) < loss_of(best):
+        while 1 <= best + direction <= MAX_ORDER and has_time() and loss_of(best + direction) < loss_of(best):
             best += direction
         if best > first:
             break
