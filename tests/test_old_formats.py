@@ -65,6 +65,13 @@ def test_a_setting_that_was_renamed_keeps_its_value(name: str, tmp_path: Path) -
     assert "most_parameters" not in path.read_text()
 
 
+def test_a_setting_of_a_family_that_was_renamed_keeps_its_value(tmp_path: Path) -> None:
+    shutil.copytree(FIXTURES / "format-2" / "conv", tmp_path / "run")
+    path = tmp_path / "run" / "config.toml"
+    path.write_text(path.read_text().replace("most_dilation = 512", "most_dilation = 2"))
+    assert Run.open(tmp_path / "run").config.model.max_dilation == 2
+
+
 def test_a_running_mean_of_weights_that_were_renamed_goes_on() -> None:
     """Of a checkpoint, in which it stands beside the optimizer."""
     model = Run.open(FIXTURES / "format-2" / "gpt").load_model()

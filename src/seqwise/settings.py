@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from .errors import ConfigError
 
-RENAMED = {"training": {"most_parameters": "max_parameters"}}
+RENAMED = {"training": {"most_parameters": "max_parameters"}, "model": {"most_dilation": "max_dilation"}}
 """By section, names that settings had in versions before, and have now."""
 
 

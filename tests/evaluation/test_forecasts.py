@@ -436,7 +436,7 @@ def numbers_in(found: Any) -> list[float]:
 def test_the_score_as_a_dictionary_has_finite_numbers_and_can_be_sent(gaps: float) -> None:
     values = in_own_units(60, gaps=gaps)
     score = evaluate_forecasts(
-        RandomWalk(num_columns=2), store_of(values, 31, OWN), OWN, seasons=[7, 7], about="test:abc"
+        RandomWalk(num_columns=2), store_of(values, 31, OWN), OWN, seasons=[7, 7], scored="test:abc"
     )
     found = json.loads(json.dumps(score.to_dict(), allow_nan=False))
     assert all(math.isfinite(number) for number in numbers_in(found))

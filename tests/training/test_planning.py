@@ -265,10 +265,10 @@ def iterations_for(
 
 def test_em_reads_all_of_a_text_or_as_much_as_leaves_enough_iterations() -> None:
     """Of 100 seconds 90 are for training, a thousand tokens each."""
-    assert tokens_and_iterations(100, 1e-3, 2_000, least=500) == (2_000, 45)
-    assert tokens_and_iterations(100, 1e-3, 50_000, least=500) == (4_500, MIN_ITERATIONS)
-    assert tokens_and_iterations(100, 1e-3, 50_000, least=30_000) == (30_000, 3)
-    assert tokens_and_iterations(0, 1e-3, 50_000, least=500) == (500, 1)
+    assert tokens_and_iterations(100, 1e-3, 2_000, min_tokens=500) == (2_000, 45)
+    assert tokens_and_iterations(100, 1e-3, 50_000, min_tokens=500) == (4_500, MIN_ITERATIONS)
+    assert tokens_and_iterations(100, 1e-3, 50_000, min_tokens=30_000) == (30_000, 3)
+    assert tokens_and_iterations(0, 1e-3, 50_000, min_tokens=500) == (500, 1)
 
 
 @given(

@@ -142,18 +142,18 @@ def time_trial(folder: Path, name: str, wants_stop: WantsStop) -> bool:
 def _seconds_of_update(session: Session, model: nn.Module, seconds: float) -> float:
     config = session.run.config.training
     batches = session.goal.batches(session.stores["train"], model, config)
-    return seconds_per_step(model, batches, config, longest=seconds / 3, least=2).each
+    return seconds_per_step(model, batches, config, max_seconds=seconds / 3, min_steps=2).each
 
 
 def _seconds_of_scoring(session: Session, subject: Subject[Any, Any, Any], model: Model, seconds: float) -> float:
     """Of one unit of the validation part: more of it is scored while that takes little time."""
-    run, task, most = session.run, session.task, subject.timed
+    run, task, limit = session.run, session.task, subject.timed
     config, options = subject.as_if_trained(run.config.data), subject.score_options(model)
     while True:
-        store, is_whole = subject.beginning(task, session.data, "valid", run.schema, most)
+        store, is_whole = subject.take(task, session.data, "valid", run.schema, limit)
         began = time.perf_counter()
         session.goal.score(model, store, run.schema, config, scored="timing", **options)
-        took, most = time.perf_counter() - began, 8 * most
+        took, limit = time.perf_counter() - began, 8 * limit
         if is_whole or 8 * took > seconds / 3:
             return took / max(1, subject.amount(store))
 
@@ -165,7 +165,7 @@ def _quickly_learned(session: Session, learns_by: str) -> Any:
     chosen = {name: size for name, size in sizes.items() if vars(run.config.model).get(name) == 0}
     row = family(run.config.model_name)
     model = row.build(replace(run.config.model, **chosen), run.schema)
-    sequences = goal.sequences(goal.beginning(session.stores["train"], TIMED_TOKENS), model)
+    sequences = goal.sequences(goal.take(session.stores["train"], TIMED_TOKENS), model)
     if learns_by == "counting":
         model.fit(sequences[0])
     else:
@@ -182,7 +182,7 @@ def score_baseline(folder: Path, name: str, wants_stop: WantsStop) -> bool:
     for tokenizer in settings.tokenizers:
         schema = Schema.load(workspace.vocab(tokenizer))
         subject = SUBJECTS[schema.kind]
-        store, _ = subject.beginning(task, data, "valid", schema, amount)
+        store, _ = subject.take(task, data, "valid", schema, amount)
         baseline = subject.baseline(task, data, store, schema, config)
         found[tokenizer] = {"name": baseline.name, "segments": baseline.segments.to_dict()}
     workspace.write("baseline.json", found)
@@ -232,27 +232,27 @@ def _trained(session: Session, amount: int) -> dict[str, Any]:
     def score(model: Model) -> Score:
         nonlocal validating
         started = time.perf_counter()
-        store, is_whole = subject.beginning(session.task, session.data, "valid", run.schema, amount)
-        about = f"valid{'' if is_whole else f'[:{subject.amount(store)}]'}:{session.data.fingerprint[:8]}"
+        store, is_whole = subject.take(session.task, session.data, "valid", run.schema, amount)
+        scored = f"valid{'' if is_whole else f'[:{subject.amount(store)}]'}:{session.data.fingerprint[:8]}"
         config, options = run.config.data, subject.score_options(model)
-        found = session.goal.score(model, store, run.schema, config, scored=about, **options)
+        found = session.goal.score(model, store, run.schema, config, scored=scored, **options)
         validating = (time.perf_counter() - started) / max(1, subject.amount(store))
         return found
 
     session.score_with = score
-    scored, log = session.finish(print), list(run.read_log())
+    result, log = session.finish(print), list(run.read_log())
     is_network = family(run.config.model_name).learns[run.schema.kind] == "gradients"
     return {
         "updates": log[-1]["step"] if is_network else None,
         "train_tokens": run.config.training.train_tokens,
-        "valid": scored.segments.value,
-        "metric": asdict(scored.metric),
-        "validated": scored.segments.to_dict(),
+        "valid": result.segments.value,
+        "metric": asdict(result.metric),
+        "validated": result.segments.to_dict(),
         "scoring_seconds_per_unit": validating,
         "settings": sizes_in_words(run.config, run.schema),
         "tokens_per_second": log[-1]["tokens_per_second"],
         "best_at": _best_at(log),
-        "curve": _curve(log, session.goal.loss_as_value(scored)),
+        "curve": _curve(log, session.goal.loss_as_value(result)),
     }
 
 
@@ -320,9 +320,9 @@ def score_trial(folder: Path, name: str, wants_stop: WantsStop) -> bool:
     data = task.open(run.config.data)
     part = prepared["scored"]
     began = time.perf_counter()
-    store, is_whole = subject.beginning(task, data, part, run.schema, int(plan["scored_amount"]))
-    about = f"{part}{'' if is_whole else f'[:{subject.amount(store)}]'}:{data.fingerprint[:8]}"
-    score = goal.score(model, store, run.schema, run.config.data, scored=about, **subject.score_options(model))
+    store, is_whole = subject.take(task, data, part, run.schema, int(plan["scored_amount"]))
+    scored = f"{part}{'' if is_whole else f'[:{subject.amount(store)}]'}:{data.fingerprint[:8]}"
+    score = goal.score(model, store, run.schema, run.config.data, scored=scored, **subject.score_options(model))
     seconds = time.perf_counter() - began
     numbers = {name: value for name, value in score.to_dict().items() if isinstance(value, float)}
     found: dict[str, Any] = {

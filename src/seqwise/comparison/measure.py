@@ -66,12 +66,12 @@ class Subject(Protocol[D, S, M]):
         """What all models are shown side by side on, and what belongs to it: fields of a Comparison."""
         ...
 
-    def beginning(self, task: Task, data: D, part: str, schema: Schema, most: int) -> tuple[S, bool]:
+    def take(self, task: Task, data: D, part: str, schema: Schema, limit: int) -> tuple[S, bool]:
         """What every model is scored on, and whether that is the whole part."""
         ...
 
     def amount(self, store: S) -> int:
-        """How much a store holds, in the unit of `most`: characters, steps or examples."""
+        """How much a store holds, in the unit of `limit`: characters, steps or examples."""
         ...
 
     def baseline(self, task: Task, data: D, store: S, schema: Schema, config: DataConfig) -> Baseline:
@@ -129,12 +129,12 @@ class TextSubject:
         match = longest_match([passage[: SAMPLES * SAMPLE_CHARACTERS]], data.parts["train"].blocks())
         return {"passage": passage, "held_out_match": asdict(match)}
 
-    def beginning(self, task: Task, data: TextData, part: str, schema: Schema, most: int) -> tuple[Any, bool]:
+    def take(self, task: Task, data: TextData, part: str, schema: Schema, limit: int) -> tuple[Any, bool]:
         """Of a long text the same characters for all, whatever their tokenizer."""
-        if data.characters[part] <= most:
+        if data.characters[part] <= limit:
             return task.store(data, part, schema), True
         tokenizer = schema.input("tokens", TokenSpec).tokenizer
-        return store_of_text(beginning_of(data, part, most), tokenizer), False
+        return store_of_text(beginning_of(data, part, limit), tokenizer), False
 
     def amount(self, store: TokenStore) -> int:
         return store.num_chars
@@ -184,8 +184,8 @@ class NumberSubject:
         start = data.parts[part].start
         return {"passage_values": data.values[start : start + PASSAGE_STEPS, 0].tolist()}
 
-    def beginning(self, task: Task, data: NumberData, part: str, schema: Schema, most: int) -> tuple[Any, bool]:
-        return _beginning(goal_of(task, schema), task.store(data, part, schema), most)
+    def take(self, task: Task, data: NumberData, part: str, schema: Schema, limit: int) -> tuple[Any, bool]:
+        return _take(goal_of(task, schema), task.store(data, part, schema), limit)
 
     def amount(self, store: NumberStore) -> int:
         return len(store) + 1 - store.first
@@ -234,8 +234,8 @@ class LabelSubject:
     def passage(self, data: ExampleData, part: str) -> dict[str, Any]:
         return {}
 
-    def beginning(self, task: Task, data: ExampleData, part: str, schema: Schema, most: int) -> tuple[Any, bool]:
-        return _beginning(goal_of(task, schema), task.store(data, part, schema), most)
+    def take(self, task: Task, data: ExampleData, part: str, schema: Schema, limit: int) -> tuple[Any, bool]:
+        return _take(goal_of(task, schema), task.store(data, part, schema), limit)
 
     def amount(self, store: ExampleStore) -> int:
         return len(store)
@@ -273,11 +273,11 @@ class PairSubject:
     def passage(self, data: PairData, part: str) -> dict[str, Any]:
         return {}
 
-    def beginning(self, task: Task, data: PairData, part: str, schema: Schema, most: int) -> tuple[Any, bool]:
+    def take(self, task: Task, data: PairData, part: str, schema: Schema, limit: int) -> tuple[Any, bool]:
         """The same pairs for all, whatever their tokenizer."""
         store = task.store(data, part, schema)
         characters = np.cumsum([len(target) for _, target in data.parts[part]])
-        num = max(1, int(np.searchsorted(characters, most, side="right")))
+        num = max(1, int(np.searchsorted(characters, limit, side="right")))
         return (store, True) if num >= store.num_pairs else (store.pairs(num), False)
 
     def amount(self, store: PairStore) -> int:
@@ -341,8 +341,8 @@ SUBJECTS: dict[str, Subject[Any, Any, Any]] = {
 }
 
 
-def _beginning(goal: AnyGoal, store: Sized, most: int) -> tuple[Any, bool]:
-    cut = goal.beginning(store, most)
+def _take(goal: AnyGoal, store: Sized, limit: int) -> tuple[Any, bool]:
+    cut = goal.take(store, limit)
     return cut, len(cut) == len(store)
 
 
@@ -365,12 +365,10 @@ def surprise(model: LanguageModel, tokenizer: Tokenizer, passage: str) -> list[t
     return list(zip(pieces, (nats / math.log(2)).tolist(), strict=True))
 
 
-def by_position(
-    model: LanguageModel, store: TokenStore, per_token: float, most_windows: int
-) -> list[tuple[int, float]]:
+def by_position(model: LanguageModel, store: TokenStore, per_token: float, max_windows: int) -> list[tuple[int, float]]:
     """(characters read before, bits per character): the mean over positions up to twice as far."""
     letters = float(store.spelling.values.sum()) / store.num_tokens  # of unknown words, wherever they stand
-    nats = nats_by_position(model, store, context=MAX_CONTEXT_TOKENS, most_windows=most_windows) + letters
+    nats = nats_by_position(model, store, context=MAX_CONTEXT_TOKENS, max_windows=max_windows) + letters
     found, start = [], 0
     while start < len(nats):
         end = min(len(nats), max(start + 1, 2 * start))
@@ -387,11 +385,11 @@ def choose_passage(data: TextData, part: str) -> str:
     return cut[: cut.rfind("\n") + 1] if "\n" in cut[PASSAGE_CHARACTERS // 2 :] else cut
 
 
-def beginning_of(data: TextData, part: str, most: int) -> str:
+def beginning_of(data: TextData, part: str, limit: int) -> str:
     """The first characters of a part."""
     text = ""
     for block in data.parts[part].blocks():
-        text += block[: most - len(text)]
-        if len(text) == most:
+        text += block[: limit - len(text)]
+        if len(text) == limit:
             break
     return text

@@ -20,11 +20,11 @@ class Automaton:
 
     def __init__(self, text: bytes):
         self.text = text
-        most = 2 * len(text) + 1
-        self.reach = np.full((most, BYTES), NONE, dtype=np.int32)
-        self.link = np.full(most, NONE, dtype=np.int32)
-        self.length = np.zeros(most, dtype=np.int64)
-        self.end = np.zeros(most, dtype=np.int64)
+        size = 2 * len(text) + 1
+        self.reach = np.full((size, BYTES), NONE, dtype=np.int32)
+        self.link = np.full(size, NONE, dtype=np.int32)
+        self.length = np.zeros(size, dtype=np.int64)
+        self.end = np.zeros(size, dtype=np.int64)
         """Behind which byte of the text the segments of a state end, for the first time."""
         codes = np.frombuffer(text, dtype=np.uint8)
         build_automaton(codes, self.reach, self.link, self.length, self.end)

@@ -92,7 +92,7 @@ def looks_of(comparison: Comparison) -> dict[str, Look]:
 def _title(comparison: Comparison) -> str:
     num = sum(entry.status != "left out" for entry in comparison.ladder)
     what = f"{num} models compared" if num != 1 else "One model"
-    return f"{what} on {visible(str(comparison.data.get('name', 'the data')), most=100)}"
+    return f"{what} on {visible(str(comparison.data.get('name', 'the data')), limit=100)}"
 
 
 def _head(comparison: Comparison) -> str:
@@ -355,9 +355,9 @@ def _time(comparison: Comparison) -> Section:
 
 
 def _repeat(comparison: Comparison) -> Section:
-    body = f'<pre tabindex="0"><code>{shown(comparison.command, most=10_000)}</code></pre>'
+    body = f'<pre tabindex="0"><code>{shown(comparison.command, limit=10_000)}</code></pre>'
     if commands := commands_of(comparison):
-        lines = "\n".join(shown(line, most=10_000) for line in commands)
+        lines = "\n".join(shown(line, limit=10_000) for line in commands)
         body += "<p>Each model is a run folder that stands alone. In the folder of this page:</p>"
         body += f'<pre tabindex="0"><code>{lines}</code></pre>'
     fingerprint = str(comparison.data.get("fingerprint", ""))

@@ -202,9 +202,9 @@ def _why(winner: Entry, entries: Sequence[Entry], segments: dict[str, Segments],
 def _trade_off(winner: Entry, entries: Sequence[Entry], metric: Metric) -> list[str]:
     """The most useful other point of the front: much smaller or faster, at a price that is named."""
     assert winner.test is not None
-    most = metric.cost(winner.test.value) + NEAR * abs(winner.test.value)
+    limit = metric.cost(winner.test.value) + NEAR * abs(winner.test.value)
     front = [e for e in entries if e.is_on_front and e.name != winner.name and not e.over_limit]
-    front = [e for e in front if e.test is not None and metric.cost(e.test.value) <= most]
+    front = [e for e in front if e.test is not None and metric.cost(e.test.value) <= limit]
 
     def faster(entry: Entry) -> float:
         return (winner.ms_per_token or 0.0) / entry.ms_per_token if entry.ms_per_token else 1.0

@@ -35,7 +35,7 @@ def samples(comparison: Comparison, looks: dict[str, Look]) -> Section:
     if held_out:
         lead += (
             f" Real text that no model has seen shares {counted(held_out.length, 'character')} in a row with the "
-            f"training part (“{shown(held_out.text, most=200)}”): a model far above that has learned by heart."
+            f"training part (“{shown(held_out.text, limit=200)}”): a model far above that has learned by heart."
         )
     return Section("samples", "What they write", lead, f'<div class="cards">{cards}</div>' if cards else "")
 
@@ -51,7 +51,7 @@ def _marked_samples(entry: Entry) -> list[str]:
 
 
 def _sample(text: str) -> str:
-    return escape(visible(text, newline="\n", most=MAX_SAMPLE_CHARACTERS))
+    return escape(visible(text, newline="\n", limit=MAX_SAMPLE_CHARACTERS))
 
 
 def passage(comparison: Comparison) -> Section:
@@ -112,7 +112,7 @@ def _pieces(entry: Entry) -> list[tuple[str, float]]:
 
 
 def _piece(piece: str) -> str:
-    return visible(piece, newline="↵\n", most=200)
+    return visible(piece, newline="↵\n", limit=200)
 
 
 def _level(piece: str, bits: float) -> int:

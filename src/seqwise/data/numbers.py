@@ -103,10 +103,10 @@ class NumberStore:
         """Rows to predict, of the whole series."""
         return len(self.values) - 1
 
-    def beginning(self, most: int) -> NumberStore:
+    def take(self, limit: int) -> NumberStore:
         """The same with at most so many rows of the part; more where nothing is observed in those."""
         is_observed = self.is_observed[self.first :].any(axis=1)
-        end = self.first + max(most, int(is_observed.argmax()) + 1)
+        end = self.first + max(limit, int(is_observed.argmax()) + 1)
         return NumberStore(self.values[:end], self.is_observed[:end], self.first)
 
     def batch(self, places: np.ndarray) -> Batch:

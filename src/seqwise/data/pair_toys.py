@@ -72,10 +72,10 @@ def _parse(name: str) -> _Toy:
             library = "num2words" if kind == "numbers" else "Babel"
             shown = [code for code in known if "_" not in code]
             raise DataError(f'"{name}": {library} has no language "{language}". {did_you_mean(language, shown)}')
-    most = MAX_NUMBER_PAIRS if kind == "numbers" else NUM_DAYS - sum(HELD_OUT.values())
+    limit = MAX_NUMBER_PAIRS if kind == "numbers" else NUM_DAYS - sum(HELD_OUT.values())
     count = rest[1] if len(rest) == 2 else str(TRAIN_PAIRS)
-    if not (count.isascii() and count.isdecimal() and len(count) < 10 and 1 <= int(count) <= most):
-        raise DataError(f'"{name}": expected a whole number of training pairs from 1 to {most:,} behind the colon.')
+    if not (count.isascii() and count.isdecimal() and len(count) < 10 and 1 <= int(count) <= limit):
+        raise DataError(f'"{name}": expected a whole number of training pairs from 1 to {limit:,} behind the colon.')
     return _Toy(kind, languages[0], languages[1], int(count))
 
 

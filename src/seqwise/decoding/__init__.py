@@ -43,7 +43,7 @@ def generate(
     `limits` are the tokens to add to each prompt at most, where they are fewer than `config.max_tokens`.
     """
     prompt = _checked(model, prompts, config)
-    most = [min(config.max_tokens, limit) for limit in limits] if limits else [config.max_tokens] * len(prompt)
+    allowed = [min(config.max_tokens, limit) for limit in limits] if limits else [config.max_tokens] * len(prompt)
     search = {"greedy": sample, "sample": sample, "beam": beam_search, "exhaustive": exhaustive_search}[config.method]
     width = config.beam_width if config.method == "beam" else config.num_results
     check_memory(
@@ -52,7 +52,7 @@ def generate(
         "Ask for fewer results, a narrower beam or fewer tokens.",
     )
     with few_threads(model, len(prompt) * width):
-        return search(model, prompt, config, most)
+        return search(model, prompt, config, allowed)
 
 
 @torch.inference_mode()

@@ -95,7 +95,7 @@ def predict_answers(model: Answerer, batch: Batch) -> list[float]:
 
 
 @torch.inference_mode()
-def evaluate_answers(model: Answerer, store: ExampleStore, *, about: str = "") -> AnswerScore:
+def evaluate_answers(model: Answerer, store: ExampleStore, *, scored: str = "") -> AnswerScore:
     """Answer every example of a part."""
     device, nats, errors, is_label = device_of(model), [], [], not np.issubdtype(store.answers.dtype, np.floating)
     with evaluating(model):
@@ -106,7 +106,7 @@ def evaluate_answers(model: Answerer, store: ExampleStore, *, about: str = "") -
             nats.append(-log_probs[:, 0].double().cpu().numpy())
             errors.append(answers - store.answers[start : start + ROWS])
     error = np.concatenate(errors)
-    signature = "|".join([*([about] if about else []), f"bootstrap=1000x{len(store)}", f"seqwise={__version__}"])
+    signature = "|".join([*([scored] if scored else []), f"bootstrap=1000x{len(store)}", f"seqwise={__version__}"])
     if is_label:
         return AnswerScore(np.concatenate(nats), error == 0, None, f"accuracy|{signature}")
     return AnswerScore(np.concatenate(nats), None, error**2, f"squared error|{signature}")

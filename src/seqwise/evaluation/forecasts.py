@@ -194,7 +194,7 @@ def evaluate_forecasts(
     seasons: Sequence[int],
     horizon: int | None = None,
     seed: int = 0,
-    about: str = "",
+    scored: str = "",
 ) -> ForecastScore:
     """Score a part of a series, given the season of each column; what stands before the part is read first."""
     num_rows = len(store) + 1 - store.first
@@ -212,7 +212,7 @@ def evaluate_forecasts(
     is_covered = np.where(np.isnan(truth), np.nan, (low <= truth) & (truth <= high))
     season = "/".join(map(str, seasons if len(set(seasons)) > 1 else seasons[:1]))
     how = f"forecast:horizon={horizon},origins={len(origins)},season={season}"
-    signature = "|".join([how, *([about] if about else []), f"seqwise={__version__}"])
+    signature = "|".join([how, *([scored] if scored else []), f"seqwise={__version__}"])
     observed = np.asarray(store.is_observed[store.first :].any(axis=1))
     log_scale = float(log_scales[observed].mean())
     return ForecastScore(

@@ -49,7 +49,7 @@ class TranslationScore:
     references: Sequence[str]
     hypotheses: Sequence[str]
     likelihood: Likelihood
-    about: str
+    scored: str
     """Of data and search, for the signature."""
 
     @cached_property
@@ -125,7 +125,7 @@ class TranslationScore:
     def signature(self) -> str:
         _ = self.bleu_segments  # sacrebleu knows its signature once it has counted
         parts = [
-            self.about,
+            self.scored,
             f"BLEU[{self._bleu.get_signature()}]",
             "chrF2[nc:6|nw:0]",
             f"bootstrap={RESAMPLES}x{len(self.references)}",

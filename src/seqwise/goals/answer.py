@@ -11,7 +11,7 @@ from ..errors import ConfigError
 from ..evaluation.answers import ROWS, AnswerScore, evaluate_answers, predict_answers
 from ..models.contract import Answerer
 from ..settings import DataConfig, TrainingConfig
-from .goal import Advance, BatchSource, Facts
+from .goal import BatchSource, Facts, OnProgress
 
 MAX_VALID_EXAMPLES = 5_000
 
@@ -32,14 +32,14 @@ class AnswerGoal:
     def sequences(self, store: ExampleStore, model: Answerer) -> list[Any]:
         raise ConfigError("families that learn by counting or EM do not label; choose another --model.")
 
-    def beginning(self, store: ExampleStore, most: int) -> ExampleStore:
-        return store if most >= len(store) else ExampleStore(store.inputs[:most], store.answers[:most])
+    def take(self, store: ExampleStore, limit: int) -> ExampleStore:
+        return store if limit >= len(store) else ExampleStore(store.inputs[:limit], store.answers[:limit])
 
-    def validated(self, store: ExampleStore, most: int | None) -> ExampleStore:
-        return self.beginning(store, min(MAX_VALID_EXAMPLES, most or MAX_VALID_EXAMPLES))
+    def validated(self, store: ExampleStore, limit: int | None) -> ExampleStore:
+        return self.take(store, min(MAX_VALID_EXAMPLES, limit or MAX_VALID_EXAMPLES))
 
-    def validate(self, model: Answerer, store: ExampleStore, most: int | None) -> float:
-        return evaluate_answers(model, self.validated(store, most)).nats_per_answer
+    def validate(self, model: Answerer, store: ExampleStore, limit: int | None) -> float:
+        return evaluate_answers(model, self.validated(store, limit)).nats_per_answer
 
     def loss_as_value(self, score: Any) -> Callable[[float], float] | None:
         return None  # from nats to right and wrong
@@ -52,10 +52,10 @@ class AnswerGoal:
         config: DataConfig,
         *,
         scored: str,
-        advance: Advance = lambda *_: None,
+        on_progress: OnProgress = lambda *_: None,
         **options: Any,
     ) -> AnswerScore:
-        return evaluate_answers(model, store, about=scored)
+        return evaluate_answers(model, store, scored=scored)
 
     def beginning_of_text(self, data: ExampleData, part: str, num_chars: int) -> None:
         return None

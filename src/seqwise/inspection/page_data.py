@@ -100,7 +100,7 @@ def pack(values: np.ndarray, low: float | None = None, high: float | None = None
 
 
 def piece_shown(piece: str) -> str:
-    return visible(piece, newline="↵", most=MAX_PIECE_CHARACTERS)
+    return visible(piece, newline="↵", limit=MAX_PIECE_CHARACTERS)
 
 
 def piece_named(piece: str) -> str:

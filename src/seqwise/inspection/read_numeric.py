@@ -26,10 +26,10 @@ Z95 = 1.96
 MAX_COLUMNS = 3  # of a row, that stand in the text
 
 
-def read_series(model: Forecaster, store: NumberStore, scaling: ValueSpec, *, row: int, most_steps: int) -> Reading:
+def read_series(model: Forecaster, store: NumberStore, scaling: ValueSpec, *, row: int, max_steps: int) -> Reading:
     """From `row` of the part on; what has a state has read all rows before, as it has where it is scored."""
     first = store.first - 1 + row  # what is read first; what is predicted first stands behind it
-    room = most_steps if model.context is None else min(most_steps, model.context)
+    room = max_steps if model.context is None else min(max_steps, model.context)
     steps = min(room, len(store) - first)
     if not 0 <= row <= len(store) - store.first:
         raise DataError(

@@ -37,11 +37,11 @@ def bridge_gaps(values: np.ndarray, seen: np.ndarray) -> np.ndarray:
     return filled
 
 
-def find_parts(rows: np.ndarray, lengths: list[int], season: int, *, most: int) -> list[Part]:
+def find_parts(rows: np.ndarray, lengths: list[int], season: int, *, max_states: int) -> list[Part]:
     """Trend and tones that explain enough of the rows (N, C), in at most `most` states."""
     N, longest = len(rows), max(lengths)
     times = np.concatenate([np.arange(1, length + 1) for length in lengths])
-    rest, left, parts = rows - rows.mean(axis=0), most, []
+    rest, left, parts = rows - rows.mean(axis=0), max_states, []
 
     def explained(part: Part) -> np.ndarray:
         course = part.course[:, part.shown]
@@ -89,7 +89,9 @@ def _tone(times: np.ndarray, longest: int, frequency: float) -> Part:
     return Part(turn[:size, :size], np.eye(2)[0, :size], course[:, :size], np.ones(size, dtype=bool), noise)
 
 
-def predictive_states(rests: list[np.ndarray], season: int, *, most: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
+def predictive_states(
+    rests: list[np.ndarray], season: int, *, max_states: int
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """States that are combinations of past rows: those that foretell most of the rows to come (Larimore 1990).
 
     Canonical correlations of the p rows before a step with the p rows from it on. Returns, for each series that is long
@@ -100,14 +102,14 @@ def predictive_states(rests: list[np.ndarray], season: int, *, most: int) -> tup
     if season > 1:
         lags = min(lags, season + 1)
     usable = [rest for rest in rests if len(rest) > 2 * lags]
-    if lags < 1 or most < 1 or sum(float((rest**2).sum()) for rest in usable) < 1e-9 * N:
+    if lags < 1 or max_states < 1 or sum(float((rest**2).sum()) for rest in usable) < 1e-9 * N:
         return [], []
     windows = [_windows(rest, 2 * lags) for rest in usable]  # (T - 2p + 1, 2 p C)
     joined = np.concatenate(windows)
     past, future = joined[:, : lags * C], joined[:, lags * C :]
     whiten_past, whiten_future = (_whitening(part.T @ part / len(part)) for part in (past, future))
     agreement = whiten_future @ (future.T @ past / len(past)) @ whiten_past
-    directions = np.linalg.svd(agreement)[2][:most]  # (k, pC)
+    directions = np.linalg.svd(agreement)[2][:max_states]  # (k, pC)
     states = [window[:, : lags * C] @ whiten_past @ directions.T for window in windows]
     return states, [rest[lags : len(rest) - lags + 1] for rest in usable]
 

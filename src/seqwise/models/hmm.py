@@ -181,9 +181,9 @@ class HMM:
         self, rows: np.ndarray, offsets: np.ndarray, table: np.ndarray
     ) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
         """log-likelihood, and expected counts: first states (Z,), transitions (Z, Z), visits by row of the table."""
-        most = max(1, KEPT // self.config.num_states)
+        max_steps = max(1, KEPT // self.config.num_states)
         log_likelihood, impossible, first, pairs, visits = expect(
-            rows, offsets, table, self.reads_numbers, self.initial, self.transition, self._incoming, most
+            rows, offsets, table, self.reads_numbers, self.initial, self.transition, self._incoming, max_steps
         )
         if impossible >= 0:
             which = f"sequence {impossible + 1}" if len(offsets) > 2 else "the sequence"

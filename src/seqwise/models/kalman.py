@@ -216,7 +216,7 @@ class Kalman:
         """Parts whose course is known in advance (trend, tones), and predictive states of what they leave over."""
         D, C, floor = self.config.state_dim, self.num_columns, self.config.noise_floor
         rows = np.concatenate(filled)  # (N, C)
-        parts = find_parts(rows, [len(one) for one in filled], self.config.season, most=D - max(1, D // 4))
+        parts = find_parts(rows, [len(one) for one in filled], self.config.season, max_states=D - max(1, D // 4))
         course = np.concatenate([part.course for part in parts] or [np.empty((len(rows), 0))], axis=1)  # (N, k)
         shown = np.concatenate([part.shown for part in parts] or [np.empty(0, dtype=bool)])
         k = len(shown)
@@ -233,7 +233,7 @@ class Kalman:
             self.P0[here, here] *= 0.01
             at = here.stop
         ends = np.cumsum([len(one) for one in filled])[:-1]
-        states, seen_by = predictive_states(np.split(rest, ends), self.config.season, most=D - k)
+        states, seen_by = predictive_states(np.split(rest, ends), self.config.season, max_states=D - k)
         if states:
             now = np.concatenate(states)
             here = slice(k, k + now.shape[1])

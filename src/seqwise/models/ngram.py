@@ -381,7 +381,7 @@ class Ngram:
     def _read(self, given: Tensor, targets: Tensor) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """log p of targets (B, T) behind given (B, ...), how many tokens of context each was found with (B, T), and
         the contexts in the end (B, levels - 1)."""
-        check_tokens(given, self.vocab_size, least=NOTHING)
+        check_tokens(given, self.vocab_size, lowest=NOTHING)
         check_tokens(targets, self.vocab_size)
         resets = NOTHING if self.config.across_lines else self.boundary  # the token behind which no context reaches
         tokens = given.contiguous().numpy(), targets.contiguous().numpy()

@@ -195,11 +195,11 @@ def share_bar(shares: Sequence[tuple[str, float]], *, identity: str, title: str,
     return _svg(identity, title, about, parts, f'class="bar" viewBox="0 0 {WIDTH:g} 24" preserveAspectRatio="none"')
 
 
-def thin_out(values: Sequence[float], most: int = MAX_POINTS) -> list[int]:
+def thin_out(values: Sequence[float], limit: int = MAX_POINTS) -> list[int]:
     """Which of them to draw: first, last, and the lowest and highest of each stretch, so that no peak is lost."""
-    if len(values) <= most:
+    if len(values) <= limit:
         return list(range(len(values)))
-    num_stretches = most // 2 - 1
+    num_stretches = limit // 2 - 1
     kept = {0, len(values) - 1}
     for number in range(num_stretches):
         stretch = range(number * len(values) // num_stretches, (number + 1) * len(values) // num_stretches)

@@ -6,7 +6,7 @@ from ..data.examples import ExampleData, ExampleStore
 from ..data.schema import LABEL, NUMBER, Schema
 from ..data.toys import open_examples
 from ..errors import ConfigError
-from ..goals.goal import Advance, Tell
+from ..goals.goal import OnProgress, Tell
 from ..settings import DataConfig, TokenizerConfig
 
 
@@ -30,7 +30,9 @@ class LabelTask:
             raise ConfigError(f"--tokenizer {config.kind}: these sequences are not text; drop it.")
         return data.schema
 
-    def stores(self, data: ExampleData, schema: Schema, advance: Advance = lambda *_: None) -> dict[str, ExampleStore]:
+    def stores(
+        self, data: ExampleData, schema: Schema, on_progress: OnProgress = lambda *_: None
+    ) -> dict[str, ExampleStore]:
         return dict(data.parts)
 
     def store(self, data: ExampleData, part: str, schema: Schema) -> ExampleStore:

@@ -10,7 +10,7 @@ from ..data.pair_store import PairStore, build_pair_store
 from ..data.pairs import PairData, as_trained, open_pairs, open_whole_pairs
 from ..data.schema import SEQUENCE, Schema, pair_schema, pair_tokenizers
 from ..errors import ConfigError, DataError
-from ..goals.goal import Advance, Tell
+from ..goals.goal import OnProgress, Tell
 from ..settings import DataConfig, TokenizerConfig
 from ..text import Tokenizer, train_tokenizer
 
@@ -54,7 +54,7 @@ class PairsTask:
         tell(f"tokens: {how}, for both sides" if is_joint else f"tokens: {how}; {kinds[1]}, {target.vocab_size:,}")
         return pair_schema(source, target)
 
-    def stores(self, data: PairData, schema: Schema, advance: Advance = lambda *_: None) -> dict[str, PairStore]:
+    def stores(self, data: PairData, schema: Schema, on_progress: OnProgress = lambda *_: None) -> dict[str, PairStore]:
         return {part: self.store(data, part, schema) for part in data.parts}
 
     def store(self, data: PairData, part: str, schema: Schema) -> PairStore:

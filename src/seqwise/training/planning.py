@@ -39,7 +39,7 @@ def plan_steps(
 ) -> dict[str, Any]:
     """Settings of the training that turn minutes into steps."""
     seconds = (config.minutes or DEFAULT_MINUTES) * 60
-    per_step = seconds_per_step(model, batches, config, longest=min(10.0, 0.04 * seconds)).each
+    per_step = seconds_per_step(model, batches, config, max_seconds=min(10.0, 0.04 * seconds)).each
     compile_: str = config.compile
     if compile_ == "auto":
         compile_ = "never"
@@ -87,7 +87,7 @@ def plan_iterations(
     began = time.perf_counter()
     model.em_step(sequences)
     per_token = (time.perf_counter() - began) / tried
-    tokens, iterations = tokens_and_iterations(60 * config.minutes, per_token, num_tokens, least=tried)
+    tokens, iterations = tokens_and_iterations(60 * config.minutes, per_token, num_tokens, min_tokens=tried)
     restarts = max(1, min(config.restarts, iterations // config.steps))
     steps = min(config.steps, max(1, iterations // restarts))
     if tokens < num_tokens:
@@ -96,13 +96,13 @@ def plan_iterations(
     return {"steps": steps, "restarts": restarts, "train_tokens": 0 if tokens == num_tokens else tokens}
 
 
-def tokens_and_iterations(seconds: float, per_token: float, num_tokens: int, *, least: int) -> tuple[int, int]:
+def tokens_and_iterations(seconds: float, per_token: float, num_tokens: int, *, min_tokens: int) -> tuple[int, int]:
     """How much of the text EM learns from, and how often it can go over that: all, or as much as leaves enough rounds.
 
-    `per_token` are seconds; `least` tokens are learned from in any case.
+    `per_token` are seconds; `min_tokens` tokens are learned from in any case.
     """
     fitting = int(TRAINING_SHARE * seconds / per_token)  # tokens in all iterations
-    tokens = min(num_tokens, max(least, fitting // MIN_ITERATIONS))
+    tokens = min(num_tokens, max(min_tokens, fitting // MIN_ITERATIONS))
     return tokens, max(1, fitting // tokens)
 
 

@@ -45,8 +45,8 @@ def _ngram(facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
         order = 5
     training: dict[str, Any] = {}
     if facts.minutes is not None:  # so that one count takes a third of the time at most
-        most = int(facts.minutes * 60 / 3 / (COUNTING_SECONDS * order))
-        training["train_tokens"] = 0 if facts.train_tokens <= most else most
+        limit = int(facts.minutes * 60 / 3 / (COUNTING_SECONDS * order))
+        training["train_tokens"] = 0 if facts.train_tokens <= limit else limit
     return {"order": order, "across_lines": facts.tokenizer != "word"}, training
 
 
