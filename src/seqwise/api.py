@@ -25,7 +25,7 @@ from .decoding.translate import Answer
 from .errors import ConfigError, DataError, SeqwiseError
 from .evaluation.search_report import WIDTHS, SearchReport
 from .goals import AnyGoal
-from .goals.goal import Advance, AnswersLines, ScoreOptions, Tell
+from .goals.goal import AnswersLines, OnProgress, ScoreOptions, Tell
 from .goals.sequence import SequenceGoal
 from .inspection.options import InspectOptions
 from .run import Run
@@ -128,14 +128,14 @@ class TrainedRun:
         data: str | Path | None = None,
         *,
         split: str | None = None,
-        advance: Advance = lambda *_: None,
+        on_progress: OnProgress = lambda *_: None,
         tell: Tell = lambda _: None,
         **options: Any,
     ) -> Any:
         """How well the model does on the run's own test part (valid where it has none), or on other data.
 
         Data that is the run's own by its fingerprint, wherever it lies now, is scored by the same part.
-        `advance` is told (what, done, of how many) where that takes long, `tell` what other data was taken for.
+        `on_progress` is told (what, done, of how many) where that takes long, `tell` what other data was taken for.
         Text: `view` ("disjoint", "sliding", "carried"), `context`, `stride`. Numbers: `horizon`, `season`. Pairs: the
         others.
         """
@@ -147,7 +147,9 @@ class TrainedRun:
         store = self.task.store(opened, part, self.run.schema)
         scored = f"{part}:{opened.fingerprint[:8]}"
         config = self.run.config.data
-        return self.goal.score(self.model, store, self.run.schema, config, scored=scored, advance=advance, **options)
+        return self.goal.score(
+            self.model, store, self.run.schema, config, scored=scored, on_progress=on_progress, **options
+        )
 
     def predict(
         self,
@@ -184,17 +186,17 @@ class TrainedRun:
         data: str | Path | None = None,
         *,
         split: str | None = None,
-        most: int | None = None,
+        limit: int | None = None,
         widths: Sequence[int] = WIDTHS,
         length_penalty: float | None = None,
         length_form: str | None = None,
     ) -> SearchReport:
-        """How far beam search can be trusted on the run's own test part, or on other data; on `most` pairs at most."""
+        """How far beam search can be trusted on the run's own test part, or on other data; on `limit` pairs at most."""
         if not isinstance(self.goal, SequenceGoal):
             raise ConfigError(f"{self.path} was trained on {self.task.name}; there is a search to report on for pairs.")
         opened, part = self._open(data, split, is_scored=True)
         store = self.task.store(opened, part, self.run.schema)
-        store = store if most is None else store.pairs(most)
+        store = store if limit is None else store.pairs(limit)
         config, search = self.run.config.data, {"length_penalty": length_penalty, "length_form": length_form}
         return self.goal.report_on_search(self.model, store, self.run.schema, config, widths, **search)
 
@@ -292,18 +294,18 @@ def train(
     out: str | Path | None = None,
     on_report: Callable[[Report], None] = lambda _: None,
     tell: Tell = lambda _: None,
-    advance: Advance = lambda *_: None,
+    on_progress: OnProgress = lambda *_: None,
     **asked: Any,
 ) -> TrainedRun:
     """Train a model on a file, a folder or a data set, and return the run.
 
     The budget is one of `minutes` (2 where none is given), `steps` and `epochs`. `overrides` are settings such as
     "model.num_layers=2"; `config_file` is a TOML file of them; `start_from` is a run whose body is kept. `on_report` is
-    given each report of training, `tell` what was found in the data and chosen, `advance` (what, done, of how many)
+    given each report of training, `tell` what was found in the data and chosen, `on_progress` (what, done, of how many)
     while data is read.
     """
     path = Path(out) if out is not None else free_path(data, model)
-    session = prepare(Request.of(data, model=model, out=path, **asked), tell=tell, advance=advance)
+    session = prepare(Request.of(data, model=model, out=path, **asked), tell=tell, on_progress=on_progress)
     session.train(on_report)
     return TrainedRun(path)
 

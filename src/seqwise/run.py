@@ -39,7 +39,7 @@ from .errors import CheckpointError, ConfigError, did_you_mean
 from .models import family
 from .models.contract import HasWeights, Model
 from .models.headed import HeadedModel
-from .settings import DataConfig, TokenizerConfig, TrainingConfig
+from .settings import DataConfig, TokenizerConfig, TrainingConfig, renamed_settings
 from .text import Tokenizer
 
 RUN_FORMAT = 3
@@ -103,6 +103,7 @@ class RunConfig:
                 raise ConfigError(f"{path}: {name} = {values[name]!r} should be a section: [{name}].")
         for name in DROPPED_SETTINGS.get(values["format"], ()):
             values.get("model", {}).pop(name, None)
+        values = renamed_settings(values)
         header = {"task": values.get("task", "text"), "torch": values.get("torch", "?"), "format": values["format"]}
         try:
             check_task(header["task"])
@@ -387,11 +388,14 @@ RENAMED = (  # patterns of names that weights had before, and have now
     (r"^body\.layers\.kernel\.weight_hh_l(\d+)$", r"body.stack.layers.\1.cells.0.weights.hidden"),
     (r"^body\.layers\.kernel\.bias_ih_l(\d+)$", r"body.stack.layers.\1.cells.0.weights.bias_input"),
     (r"^body\.layers\.kernel\.bias_hh_l(\d+)$", r"body.stack.layers.\1.cells.0.weights.bias_hidden"),
+    (r"\.to_query_key_value\.weight$", ".qkv.weight"),
+    (r"\.feed_forward\.widen\.(weight|bias)$", r".feed_forward.up.\1"),
+    (r"\.feed_forward\.narrow\.(weight|bias)$", r".feed_forward.down.\1"),
 )
 
 
-def _renamed(weights: dict[str, Tensor], model: HasWeights) -> dict[str, Tensor]:
-    """Weights of a format before this one, by the names they have now."""
+def renamed_weights(weights: dict[str, Tensor], model: HasWeights) -> dict[str, Tensor]:
+    """Weights that a version before this one saved, by the names they have now."""
     renamed = {}
     for name, tensor in weights.items():
         for before, now in RENAMED:
@@ -404,7 +408,7 @@ def _renamed(weights: dict[str, Tensor], model: HasWeights) -> dict[str, Tensor]
 
 def load_weights(model: HasWeights, weights: dict[str, Tensor], where: Path) -> None:
     try:
-        model.load_state_dict(_renamed(weights, model))
+        model.load_state_dict(renamed_weights(weights, model))
     except CheckpointError as error:
         raise CheckpointError(f"{where}: {error}") from None
     except (RuntimeError, KeyError) as error:

@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from .errors import ConfigError
+
+RENAMED = {"training": {"most_parameters": "max_parameters"}, "model": {"most_dilation": "max_dilation"}}
+"""By section, names that settings had in versions before, and have now."""
+
+
+def renamed_settings(sections: dict[str, Any]) -> dict[str, Any]:
+    """The sections of a settings file, whichever version wrote it, by the names of today."""
+    found = dict(sections)
+    for section, names in RENAMED.items():
+        if isinstance(found.get(section), dict):
+            found[section] = {names.get(name, name): value for name, value in found[section].items()}
+    return found
 
 
 @dataclass(frozen=True)
@@ -73,7 +85,7 @@ NOT_NEGATIVE = (
         "clip_value",
         "weight_decay",
         "train_tokens",
-        "most_parameters",
+        "max_parameters",
         "final_rate",
         "checkpoint_seconds",
         "tolerance",
@@ -129,11 +141,11 @@ class TrainingConfig:
     """Steps between validations; 0 chooses about ten in all."""
     valid_tokens: int = 0
     """Tokens of the validation text to use while training; 0 for all, or as many as the budget allows."""
-    most_parameters: int = 0
+    max_parameters: int = 0
     """Sizes chosen by rule stay below so many learned numbers; 0 sets no limit."""
     freeze: list[str] = field(default_factory=list)
     """Patterns of names of weights that stay as they are, such as "body.*"."""
-    max_passes: float = 60.0
+    max_epochs: float = 60.0
     """Minutes become steps for so many passes over the training part at most: more would only be overfitting."""
     train_tokens: int = 0
     """Counting and EM: learn from the first so many tokens of the training part only; 0 for all."""
@@ -169,7 +181,7 @@ class TrainingConfig:
         for name in NOT_NEGATIVE:
             if getattr(self, name) < 0:
                 raise ConfigError(f"training.{name} = {getattr(self, name)} should not be negative.")
-        for name in ("minutes", "epochs", "max_passes"):
+        for name in ("minutes", "epochs", "max_epochs"):
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise ConfigError(f"training.{name} = {value} should be above 0.")

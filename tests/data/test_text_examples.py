@@ -75,8 +75,8 @@ def test_several_labels_and_numbers() -> None:
 
 def test_the_beginning_of_a_store() -> None:
     store = labelled()
-    assert store.first(10) is store
-    some = store.first(2)
+    assert store.take(10) is store
+    some = store.take(2)
     assert (len(some), some.answers.tolist(), some.rows) == (2, [1, 0], ROWS[:2])
     assert (
         some.batch(slice(0, 9)).inputs["tokens"].ids.tolist() == store.batch(slice(0, 2)).inputs["tokens"].ids.tolist()

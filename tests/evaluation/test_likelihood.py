@@ -148,7 +148,7 @@ def test_without_a_view_each_family_is_read_as_it_reads_best() -> None:
 
 def test_the_signature_names_view_context_stride_data_and_version() -> None:
     model, store = tiny_model("gpt"), random_store(40)
-    sliding = evaluate(model, store, context=5, stride=2, about="valid:abc|tokenizer=char:7").signature.split("|")
+    sliding = evaluate(model, store, context=5, stride=2, scored="valid:abc|tokenizer=char:7").signature.split("|")
     assert sliding[0] == "sliding:context=5,stride=2"
     assert sliding[1:3] == ["valid:abc", "tokenizer=char:7"]
     assert sliding[3].startswith("bootstrap=1000x")
@@ -487,11 +487,11 @@ class Places:
 
 def test_of_a_long_text_so_many_windows_are_read_from_beginning_to_end() -> None:
     store = TokenStore(np.arange(10_001), 10_000)
-    found = nats_by_position(Places(), store, context=10, most_windows=5)  # of 1000: the first, the last, and between
+    found = nats_by_position(Places(), store, context=10, max_windows=5)  # of 1000: the first, the last, and between
     starts = (found[0] - 1) * 5
     assert found.tolist() == pytest.approx([found[0] + place for place in range(10)])
     assert starts == pytest.approx(0 + 2490 + 4990 + 7490 + 9990, abs=40)
-    whole = nats_by_position(Places(), store, context=10, most_windows=1000)
+    whole = nats_by_position(Places(), store, context=10, max_windows=1000)
     assert whole.tolist() == pytest.approx([4996.0 + place for place in range(10)])
 
 

@@ -295,12 +295,12 @@ def inspect(
     ] = None,
     target: Annotated[str | None, typer.Option(help="Pairs: the target.", show_default="the model's own")] = None,
     out: Annotated[Path, typer.Option(help="The page to write.")] = Path("inspect.html"),
-    most_tokens: Annotated[int, typer.Option(help="How much of the text is shown.")] = 500,
+    max_tokens: Annotated[int, typer.Option(help="How much of the text is shown.")] = 500,
     beam_width: Annotated[
         int | None, typer.Option(help="Hypotheses of the search that is drawn.", show_default="as the run; text: 4")
     ] = None,
     search_tokens: Annotated[int, typer.Option(help="How far the search goes on behind a text.")] = 12,
-    most_lags: Annotated[int, typer.Option(help="How far back gradients and influence are followed.")] = 100,
+    max_lags: Annotated[int, typer.Option(help="How far back gradients and influence are followed.")] = 100,
     pairs: Annotated[str | None, typer.Option(help="Minimal pairs: beginning TAB good TAB bad.")] = None,
     row: Annotated[int, typer.Option(help="Numbers, examples: which of the unseen part is read.")] = 0,
     analogy: Annotated[list[str] | None, typer.Option(help='Three words: "man king woman".')] = None,
@@ -319,10 +319,10 @@ def inspect(
     from .inspecting import inspect_runs
 
     options = InspectOptions(
-        most_tokens=most_tokens,
+        max_tokens=max_tokens,
         beam_width=beam_width,
         search_tokens=search_tokens,
-        most_lags=most_lags,
+        max_lags=max_lags,
         pairs=pairs,
         row=row,
         analogies=tuple(analogy or ()),

@@ -37,7 +37,7 @@ def data_get(names: Annotated[list[str], typer.Argument(help="Names from: seqwis
     for name in names:
         total = sum(file.num_bytes for file in PUBLIC[name].files.values()) if name in PUBLIC else 0
         with bytes_bar(name, total) as advance:
-            found = get_public(name, progress=advance)
+            found = get_public(name, on_progress=advance)
         for part, path in found.items():
             verify(PUBLIC[name].files[part], path)
             say(f"{name} {part}: {path} (sha256 verified)")

@@ -40,7 +40,7 @@ def token_frequencies(
     goal: AnyGoal, train: TokenStore, store: TokenStore, schema: Schema, config: DataConfig
 ) -> Baseline:
     model = Ngram(NgramConfig(order=1), schema)
-    model.fit(np.asarray(train.first(MAX_TOKENS).ids, dtype=np.int64))
+    model.fit(np.asarray(train.take(MAX_TOKENS).ids, dtype=np.int64))
     score = goal.score(model, store, schema, config, scored="baseline")
     return Baseline("the frequency of each token", score.segments)
 

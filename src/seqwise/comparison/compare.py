@@ -15,9 +15,8 @@ from ..errors import CheckpointError, ConfigError, DataError
 from ..evaluation.segments import Metric, Segments
 from ..models import MODELS
 from ..pages.quantities import duration
-from .assemble import write_results
-from .folder import Folder
-from .nursery import STOPPED, Ended, Job, Nursery, check_can_fork
+from .aggregate import write_results
+from .fork_server import STOPPED, Ended, ForkServer, Job, check_can_fork
 from .plan import (
     MAX_TIMING,
     SCORING_SHARE,
@@ -33,6 +32,7 @@ from .plan import (
     seconds_left,
 )
 from .results import Comparison, Stage
+from .workspace import Workspace
 
 POLL_SECONDS = 0.3
 WRITE_SECONDS = 5.0  # between two versions of the results
@@ -69,12 +69,12 @@ def run_comparison(
 ) -> Comparison:
     """Begin a comparison in a folder, or go on with the one that is there (no settings). Stopped, it is incomplete."""
     check_can_fork()
-    folder = Folder(path)
+    folder = Workspace(path)
     if settings is not None:
         folder.create(settings)
     chosen = folder.settings
-    with Nursery(path) as nursery:
-        runner = _Runner(folder, chosen, nursery, watch or _Silent(), wants_stop)
+    with ForkServer(path) as server:
+        runner = _Runner(folder, chosen, server, watch or _Silent(), wants_stop)
         try:
             runner.prepare()
             runner.plan()
@@ -87,9 +87,9 @@ def run_comparison(
 
 class _Runner:
     def __init__(
-        self, folder: Folder, settings: Settings, nursery: Nursery, watch: Watch, wants_stop: Callable[[], bool]
+        self, folder: Workspace, settings: Settings, server: ForkServer, watch: Watch, wants_stop: Callable[[], bool]
     ):
-        self.folder, self.settings, self.nursery, self.watch = folder, settings, nursery, watch
+        self.folder, self.settings, self.server, self.watch = folder, settings, server, watch
         self.wants_stop = wants_stop
         self.is_stopped = False
         self.began = time.perf_counter()
@@ -141,7 +141,7 @@ class _Runner:
         }
         made = ladder(self.settings, self._clock(), timings)
         amount = amount_to_validate(made.trials, timings)
-        self.nursery.start(Job("baseline", str(amount)))
+        self.server.start(Job("baseline", str(amount)))
         (ended,) = self._wait()
         if self.is_stopped:
             return
@@ -184,7 +184,7 @@ class _Runner:
         """Read and encode the data; where that was done before, see that it is the same."""
         self.watch.tell("reading the data")
         is_begun = (self.folder.path / "prepared.json").exists()
-        self.nursery.start(Job("check" if is_begun else "prepare", "data"))
+        self.server.start(Job("check" if is_begun else "prepare", "data"))
         (ended,) = self._wait()
         if self.is_stopped:
             return
@@ -202,12 +202,12 @@ class _Runner:
             self.folder.forget(trial.name, "failed")
         waiting = list(todo)
         self.watch.begin(what, [trial.name for trial in trials])
-        while (waiting or self.nursery.running) and not self.is_stopped:
+        while (waiting or self.server.running) and not self.is_stopped:
             if self._clock() > until:
                 waiting = []
-            while waiting and len(self.nursery.running) < self.settings.workers:
-                self.nursery.start(Job(kind, waiting.pop(0).name))
-            for ended in self._wait() if self.nursery.running else []:
+            while waiting and len(self.server.running) < self.settings.workers:
+                self.server.start(Job(kind, waiting.pop(0).name))
+            for ended in self._wait() if self.server.running else []:
                 self._take_in(ended, done)
 
     def _wait(self) -> list[Ended]:
@@ -216,12 +216,12 @@ class _Runner:
         while True:
             if self.wants_stop() and not self.is_stopped:
                 self.is_stopped = True
-                self.nursery.stop_all()
-            found += self.nursery.ended(POLL_SECONDS)
-            for job in self.nursery.running:
+                self.server.stop_all()
+            found += self.server.ended(POLL_SECONDS)
+            for job in self.server.running:
                 if job.kind == "train" and (line := _last_line(self.folder.run(job.name) / "log.jsonl")):
                     self.watch.progress(job.name, line)
-            if found and not (self.is_stopped and self.nursery.running):
+            if found and not (self.is_stopped and self.server.running):
                 return found
 
     def _take_in(self, ended: Ended, done: str) -> None:
@@ -269,7 +269,7 @@ class _Runner:
     def _write(self, *, is_complete: bool) -> Comparison:
         self.written = time.monotonic()
         self.folder.save_clock(self._clock(), is_complete=is_complete)
-        return write_results(self.folder, {job.name for job in self.nursery.running})
+        return write_results(self.folder, {job.name for job in self.server.running})
 
 
 def _told(found: dict[str, Any]) -> str:

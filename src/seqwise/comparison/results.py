@@ -17,6 +17,7 @@ from ..evaluation.segments import Metric as Metric
 from .words import KIND_OF_TASK, Words, words_for
 
 FORMAT = 1
+RENAMED = {"memorised": "memorization"}  # fields of an entry: their names before, and now
 Stage = Literal["ladder", "final"]
 Status = Literal["waiting", "running", "stopped", "done", "failed", "left out"]
 
@@ -92,7 +93,7 @@ class Entry:
     by_position: list[tuple[int, float]] = field(default_factory=list)
     """(characters that were read before, value): does it use a long context?"""
     samples: list[str] = field(default_factory=list)
-    memorised: Match | None = None
+    memorization: Match | None = None
     """Longest stretch of the samples that stands in the training part."""
     surprise: list[tuple[str, float]] = field(default_factory=list)
     """The passage, piece by piece, with the bits each took."""
@@ -159,7 +160,7 @@ class Comparison:
     passage_values: list[float | None] = field(default_factory=list)
     """Numbers: what came, first column, for `forecast` to be seen against; None where it is missing."""
     held_out_match: Match | None = None
-    """As `memorised`, for as much of the scored part as there are samples: what real text shares with the training."""
+    """As `memorization`, for as much of the scored part as there are samples: what real text shares with training."""
     is_complete: bool = False
     format: int = FORMAT
     seqwise: str = ""
@@ -209,13 +210,19 @@ class Comparison:
             raise DataError(f"{path} holds no comparison ({error}). Run: seqwise compare DATA.") from None
 
 
+def with_new_names(found: dict[str, Any]) -> dict[str, Any]:
+    """What versions before wrote of an entry, by the names of today."""
+    return {RENAMED.get(name, name): value for name, value in found.items()}
+
+
 def _entry(found: dict[str, Any]) -> Entry:
+    found = with_new_names(found)
     return Entry(
         **{
             **found,
             "test": _maybe(Figure, found["test"] and _with_ends(found["test"], found["test"]["value"] is not None)),
             "more": {name: _number(value) for name, value in found["more"].items()},
-            "memorised": _maybe(Match, found["memorised"]),
+            "memorization": _maybe(Match, found["memorization"]),
             "curve": [Point(**point) for point in found["curve"]],
             "by_position": [(place, value) for place, value in found["by_position"]],
             "surprise": [(piece, bits) for piece, bits in found["surprise"]],

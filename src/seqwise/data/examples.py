@@ -31,7 +31,7 @@ class ExampleStore:
         """Steps of each example."""
         return np.full(len(self), self.inputs.shape[1])
 
-    def first(self, num: int) -> ExampleStore:
+    def take(self, num: int) -> ExampleStore:
         """So many examples from the beginning, or all."""
         return self if num >= len(self) else ExampleStore(self.inputs[:num], self.answers[:num])
 

@@ -31,11 +31,11 @@ TEXT_NAMES = {
     "utterance",
 }
 LOOKED_AT = 1000  # rows
-FEWEST_ROWS = 20  # to take a column for labels that is not named so
-MOST_LABELS = 50
-LONGEST_LABEL = 30  # characters
+MIN_ROWS = 20  # to take a column for labels that is not named so
+MAX_LABELS = 50
+MAX_LABEL_CHARACTERS = 30
 LABEL_WORDS = 2
-FEWEST_WORDS = 3  # of a text
+MIN_WORDS = 3  # of a text
 
 
 @dataclass(frozen=True)
@@ -58,15 +58,15 @@ class _Column:
         visible = sum(not character.isspace() for character in everything)
         words = sum(len(cell.split()) for cell in self.cells)
         is_varied = 2 * self.num_distinct >= len(self.cells)
-        return is_varied and 2 * letters >= max(1, visible) and words >= FEWEST_WORDS * len(self.cells)
+        return is_varied and 2 * letters >= max(1, visible) and words >= MIN_WORDS * len(self.cells)
 
     def is_label(self) -> bool:
         """Short, and few that come again and again; where the name says so, few are enough."""
-        if any(len(cell) > LONGEST_LABEL or len(cell.split()) > LABEL_WORDS for cell in self.cells):
+        if any(len(cell) > MAX_LABEL_CHARACTERS or len(cell.split()) > LABEL_WORDS for cell in self.cells):
             return False
         if self.is_named_label:
-            return self.num_distinct <= MOST_LABELS
-        return len(self.cells) >= FEWEST_ROWS and 2 <= self.num_distinct <= min(MOST_LABELS, len(self.cells) // 5)
+            return self.num_distinct <= MAX_LABELS
+        return len(self.cells) >= MIN_ROWS and 2 <= self.num_distinct <= min(MAX_LABELS, len(self.cells) // 5)
 
 
 def refuse_labelled(path: Path) -> None:

@@ -29,13 +29,13 @@ from .pair_files import (
 )
 from .pair_files import Pair as Pair
 from .pair_sets import SetParts, read_pair_set
-from .pair_split import MOST_HELD_OUT, SOURCE, split_pairs
+from .pair_split import MAX_HELD_OUT_PAIRS, SOURCE, split_pairs
 from .public import is_pair_set
 from .source import DEFAULT_SPLIT, PARTS, unknown_set
 
-FEWEST_SOURCES = 3  # distinct ones
+MIN_SOURCES = 3  # distinct ones
 ABSURD_RATIO, ABSURD_DISTANCE = 9, 50  # times as long, and characters apart, as such a source has by rule
-MANY_COPIES = 0.05
+MAX_COPIED_SHARE = 0.05
 
 
 @dataclass(frozen=True)
@@ -200,16 +200,16 @@ def _check_number(name: str, parts: dict[str, list[Pair]]) -> None:
         if not pairs:
             raise DataError(f"{name}: the {part} part has no pairs with text on both sides.")
     num_sources = len({source for pairs in parts.values() for source, _ in pairs})
-    if num_sources < FEWEST_SOURCES:
+    if num_sources < MIN_SOURCES:
         raise DataError(
-            f"{name}: too few pairs: {num_sources} distinct sources, and {FEWEST_SOURCES} are the fewest to train, "
+            f"{name}: too few pairs: {num_sources} distinct sources, and {MIN_SOURCES} are the fewest to train, "
             "validate and test on. A model needs some hundred at least."
         )
 
 
 def _split_words(split: str | None, side: int) -> str:
     words = f"split by {'source' if side == SOURCE else 'target'} {split or DEFAULT_SPLIT}"
-    return words if split else f"{words}, at most {MOST_HELD_OUT:,} each to valid and test"
+    return words if split else f"{words}, at most {MAX_HELD_OUT_PAIRS:,} each to valid and test"
 
 
 def _without_empty(part: str, pairs: list[Pair], notes: list[str]) -> list[Pair]:
@@ -239,7 +239,7 @@ def _is_absurd(expected: float, found: int) -> bool:
 
 def _copies(train: list[Pair]) -> Iterator[str]:
     num_copies = len(train) - len(set(train))
-    if num_copies > MANY_COPIES * len(train):
+    if num_copies > MAX_COPIED_SHARE * len(train):
         share = 100 * num_copies / len(train)
         yield f"train: {num_copies:,} of {len(train):,} pairs ({share:.0f} %) are copies of others"
 

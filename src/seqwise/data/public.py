@@ -20,7 +20,7 @@ from typing import Literal
 from ..errors import DataError, did_you_mean
 from .builtin import BUILTIN, PAIR_TOYS
 from .files import OPENERS, read_bytes
-from .folders import cache_folder, data_folders
+from .paths import cache_folder, data_folders
 
 GITHUB = "https://raw.githubusercontent.com"
 TIMEOUT_SECONDS = 30
@@ -230,10 +230,10 @@ def find_file(file: PublicFile) -> Path | None:
     return next((path for path in candidates if path.exists()), None)
 
 
-def get_public(name: str, *, progress: Callable[[int], None] = lambda _: None) -> dict[str, Path]:
+def get_public(name: str, *, on_progress: Callable[[int], None] = lambda _: None) -> dict[str, Path]:
     """Download what is missing, check it against its sha256, and return the files by part.
 
-    `progress` is told the number of bytes that each block brought.
+    `on_progress` is told the number of bytes that each block brought.
     """
     if name in BUILTIN or name.partition(":")[0] in PAIR_TOYS:
         raise DataError(f'"{name}" is built in: there is nothing to get.')
@@ -243,7 +243,7 @@ def get_public(name: str, *, progress: Callable[[int], None] = lambda _: None) -
         if find_file(file) is None:
             if not file.address:
                 raise DataError(f'data set "{name}" cannot be fetched. {_advice(name, file)}')
-            _download(file, cache_folder() / "data" / file.path, progress)
+            _download(file, cache_folder() / "data" / file.path, on_progress)
     return find_public(name)
 
 
@@ -257,7 +257,7 @@ def verify(file: PublicFile, path: Path, *, fix: str = "Delete it and get it aga
         )
 
 
-def _download(file: PublicFile, path: Path, progress: Callable[[int], None]) -> None:
+def _download(file: PublicFile, path: Path, on_progress: Callable[[int], None]) -> None:
     packed = next((suffix for suffix in OPENERS if file.address.endswith(suffix)), "")
     path = path.with_name(path.name + packed)
     unfinished = path.with_name(f"{path.name}.download{packed}")
@@ -270,7 +270,7 @@ def _download(file: PublicFile, path: Path, progress: Callable[[int], None]) -> 
                 if received > file.num_bytes:
                     raise DataError(f"{file.address}: more than the expected {file.num_bytes:,} bytes; stopped.")
                 out.write(data)
-                progress(len(data))
+                on_progress(len(data))
         if received < file.num_bytes and not packed:
             raise DataError(f"{file.address}: ended after {received:,} of {file.num_bytes:,} bytes. Try again.")
         verify(file, unfinished, fix="Try again later: the address may have changed its content.")

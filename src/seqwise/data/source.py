@@ -18,12 +18,12 @@ from ..wording import counted
 from .builtin import BUILTIN, PAIR_TOYS, builtin_file
 from .files import TABLE_SUFFIXES, is_html, kind_of, read_text, shown, shown_names, text_files, unread_files
 from .public import PUBLIC, find_public, is_pair_set
-from .surveys import remembered
+from .scan_cache import cached_scan
 
 PARTS = ("train", "valid", "test")
 PART_NAMES = {"train": "train", "valid": "valid", "val": "valid", "dev": "valid", "validation": "valid", "test": "test"}
 DEFAULT_SPLIT = "90/5/5"
-MOST_BLANK = 40  # kinds of blanks, NUL among them: with more characters there is something to learn
+MAX_BLANK_SYMBOLS = 40  # kinds of blanks, NUL among them: with more characters there is something to learn
 
 
 @dataclass(frozen=True)
@@ -219,7 +219,7 @@ def _survey_files(name: str, given: dict[str, list[Path]]) -> TextData:
         return {"characters": characters, "lines": lines, "fingerprint": digest.hexdigest()}
 
     question = "parts " + " ".join(f"{part}:{len(given[part])}" for part in present)
-    found = remembered(question, [file for part in present for file in given[part]], read)
+    found = cached_scan(question, [file for part in present for file in given[part]], read)
     parts = {part: TextPart(tuple(given[part])) for part in present}
     return _checked(TextData(name, parts, **found, split="split as given"))
 
@@ -253,7 +253,7 @@ def _survey_split(name: str, files: list[Path], split: str) -> TextData:
             lines += block.count("\n")
         return {"characters": total, "lines": lines, "fingerprint": digest.hexdigest()}
 
-    found = remembered(f"split {split}", files, read)
+    found = cached_scan(f"split {split}", files, read)
     edges = split_edges(found["characters"], split)
     parts = {
         part: TextPart(tuple(files), start, stop) for part, start, stop in zip(PARTS, edges, edges[1:], strict=False)
@@ -268,7 +268,7 @@ def check_learnable(data: TextData) -> None:
     found: set[str] = set()
     for block in data.parts["train"].blocks():
         found |= set(block)
-        if len(found) > MOST_BLANK:
+        if len(found) > MAX_BLANK_SYMBOLS:
             return
     symbols = found - {"\n"}
     if all(symbol.isspace() or symbol == "\0" for symbol in symbols):

@@ -30,7 +30,7 @@ class Column(Protocol):
         """Of some rows, as a field of a batch."""
         ...
 
-    def first(self, num: int) -> Column: ...
+    def take(self, num: int) -> Column: ...
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class AnswerColumn:
         found = torch.from_numpy(self.values[chosen])
         return Values(found.view(-1, 1, 1)) if found.is_floating_point() else Labels(found)
 
-    def first(self, num: int) -> AnswerColumn:
+    def take(self, num: int) -> AnswerColumn:
         return AnswerColumn(self.values[:num])
 
 
@@ -58,7 +58,7 @@ class LabelSetColumn:
     def field(self, chosen: np.ndarray) -> LabelSets:
         return LabelSets(torch.from_numpy(self.values[chosen]))
 
-    def first(self, num: int) -> LabelSetColumn:
+    def take(self, num: int) -> LabelSetColumn:
         return LabelSetColumn(self.values[:num])
 
 
@@ -73,8 +73,8 @@ class TagColumn:
         ids = self.ids.padded(chosen)
         return Tags(ids.ids, self.steps.padded(chosen).ids, ids.is_token)
 
-    def first(self, num: int) -> TagColumn:
-        return TagColumn(self.ids.first(num), self.steps.first(num))
+    def take(self, num: int) -> TagColumn:
+        return TagColumn(self.ids.take(num), self.steps.take(num))
 
 
 @dataclass(frozen=True)
@@ -115,12 +115,12 @@ class TextStore:
         """Tokens of each row."""
         return self.tokens.lengths
 
-    def first(self, num: int) -> TextStore:
+    def take(self, num: int) -> TextStore:
         """So many rows from the beginning, or all."""
         if num >= len(self):
             return self
-        targets = {name: column.first(num) for name, column in self.targets.items()}
-        return replace(self, tokens=self.tokens.first(num), targets=targets, rows=self.rows[:num])
+        targets = {name: column.take(num) for name, column in self.targets.items()}
+        return replace(self, tokens=self.tokens.take(num), targets=targets, rows=self.rows[:num])
 
     def batch(self, chosen: np.ndarray | slice) -> Batch:
         chosen = np.arange(len(self))[chosen] if isinstance(chosen, slice) else chosen

@@ -9,8 +9,8 @@ from typing import Literal
 from ..errors import ConfigError
 
 LengthForm = Literal["power", "gnmt"]
-MOST_TOKENS = 1_000_000
-MOST_LENGTH_PENALTY = 10.0  # a million tokens to this power are still a number
+MAX_TOKENS = 1_000_000
+MAX_LENGTH_PENALTY = 10.0  # a million tokens to this power are still a number
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,8 @@ class DecodingConfig:
         for name in ("max_tokens", "num_results", "beam_width"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} = {getattr(self, name)} should be at least 1.")
-        if self.max_tokens > MOST_TOKENS:
-            raise ConfigError(f"max_tokens = {self.max_tokens} should be at most {MOST_TOKENS:,}.")
+        if self.max_tokens > MAX_TOKENS:
+            raise ConfigError(f"max_tokens = {self.max_tokens} should be at most {MAX_TOKENS:,}.")
         if not 0 <= self.min_tokens <= self.max_tokens:
             raise ConfigError(
                 f"min_tokens = {self.min_tokens} should lie between 0 and max_tokens = {self.max_tokens}."
@@ -65,8 +65,8 @@ class DecodingConfig:
             raise ConfigError(f"top_p = {self.top_p} should lie in (0, 1].")
         if self.length_penalty < 0:
             raise ConfigError(f"length_penalty = {self.length_penalty} should not be negative.")
-        if not self.length_penalty <= MOST_LENGTH_PENALTY:
-            raise ConfigError(f"length_penalty = {self.length_penalty} should be at most {MOST_LENGTH_PENALTY:g}.")
+        if not self.length_penalty <= MAX_LENGTH_PENALTY:
+            raise ConfigError(f"length_penalty = {self.length_penalty} should be at most {MAX_LENGTH_PENALTY:g}.")
         if not self.repetition_penalty > 0:
             raise ConfigError(f"repetition_penalty = {self.repetition_penalty} should be above 0; 1 changes nothing.")
         if self.method == "beam" and self.num_results > self.beam_width:

@@ -322,11 +322,11 @@ def answers_of(model: Answerer, store: AnswerStore, target: str | None = None) -
 
 
 def evaluate_answers(
-    model: Answerer, store: AnswerStore, names: Sequence[str] = (), *, about: str = "", scale: float = 1.0
+    model: Answerer, store: AnswerStore, names: Sequence[str] = (), *, scored: str = "", scale: float = 1.0
 ) -> AnswerScore:
     """Answer every example of a part. `names` of the labels; `scale`: what one of a number stands for."""
     found = answers_of(model, store)
-    signature = "|".join([*([about] if about else []), f"bootstrap=1000x{len(store)}", f"seqwise={__version__}"])
+    signature = "|".join([*([scored] if scored else []), f"bootstrap=1000x{len(store)}", f"seqwise={__version__}"])
     if found.log_probs is None:
         wanted, answers = store.answers.astype(np.float64) * scale, found.answers.astype(np.float64) * scale
         return NumberScore(wanted, answers, found.nats + np.log(scale), f"squared error|{signature}")

@@ -37,8 +37,8 @@ CHUNK = 256  # tokens read at once where the state is carried
 WINDOWS = 64  # read at once
 SPELLED_AT_ONCE = 4096  # unknown words
 TRACKS = 16  # stretches of text that are read side by side where the state is carried
-MOST_STRETCHES = 400  # of the text, to resample
-SHORTEST_STRETCH = 100  # characters; of a short text a tenth, so that there is something to resample
+MAX_SEGMENTS = 400  # of the text, to resample
+MIN_SEGMENT_CHARACTERS = 100  # of a short text a tenth, so that there is something to resample
 
 
 @dataclass(frozen=True)
@@ -155,11 +155,11 @@ def evaluate(
     context: int | None = None,
     stride: int | None = None,
     batch_size: int = WINDOWS,
-    about: str = "",
+    scored: str = "",
 ) -> Score:
     """Score every token of a store. Without a view: carried where the family carries its state, else disjoint windows.
 
-    `context` is the window (default: the model's own), `about` what the signature says of data and tokenizer.
+    `context` is the window (default: the model's own), `scored` what the signature says of data and tokenizer.
     """
     limit = getattr(model, "context", None)
     if view is None:
@@ -193,7 +193,7 @@ def evaluate(
         batches = score_streams(store, chunk=CHUNK, tracks=tracks)
     edges = stretch_edges(store.num_chars, num_stretches(store.num_chars))
     nats, counts, letters = _sums_over(model, batches, store, edges, carried=view == "carried")
-    parts = [how, *([about] if about else [])]
+    parts = [how, *([scored] if scored else [])]
     parts += [f"unknown={len(store.spelling.places)}:one token,spelled in bits"] if len(store.spelling.places) else []
     parts += [f"bootstrap={RESAMPLES}x{len(nats)}", f"seqwise={__version__}"]
     return Score(nats, counts, store.num_chars, "|".join(parts), letters, len(store.spelling.places))
@@ -214,11 +214,11 @@ def token_nats(model: Scores, store: TokenStore) -> np.ndarray:
 
 
 @torch.inference_mode()
-def nats_by_position(model: Scores, store: TokenStore, *, context: int, most_windows: int = 256) -> np.ndarray:
+def nats_by_position(model: Scores, store: TokenStore, *, context: int, max_windows: int = 256) -> np.ndarray:
     """Mean -log p of the token at each position of windows that are read from nothing, (context,)."""
     context = min(context, getattr(model, "context", None) or context, store.num_tokens)
     whole = store.num_tokens // context  # windows
-    starts = context * np.unique(np.linspace(0, whole - 1, min(whole, most_windows)).astype(int))
+    starts = context * np.unique(np.linspace(0, whole - 1, min(whole, max_windows)).astype(int))
     total, device = np.zeros(context), device_of(model)
     with evaluating(model):
         for some in np.array_split(starts, -(-len(starts) // WINDOWS)):
@@ -229,7 +229,8 @@ def nats_by_position(model: Scores, store: TokenStore, *, context: int, most_win
 
 def num_stretches(num_chars: int) -> int:
     """By characters, so that it is the same for every tokenizer: many, but each long enough to stand for itself."""
-    return max(1, min(MOST_STRETCHES, num_chars // SHORTEST_STRETCH), min(10, num_chars // (SHORTEST_STRETCH // 10)))
+    of_full_length, short = num_chars // MIN_SEGMENT_CHARACTERS, num_chars // (MIN_SEGMENT_CHARACTERS // 10)
+    return max(1, min(MAX_SEGMENTS, of_full_length), min(10, short))
 
 
 def stretch_edges(num_chars: int, num: int) -> np.ndarray:

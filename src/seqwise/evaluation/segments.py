@@ -23,7 +23,7 @@ from ..errors import ConfigError
 
 RESAMPLES = 1000
 CONFIDENCE = 0.95
-LEAST_SEGMENTS = 6  # of fewer, even if all agree, chance alone is above 5 %: 2 * 0.5**5
+MIN_SEGMENTS = 6  # of fewer, even if all agree, chance alone is above 5 %: 2 * 0.5**5
 ROUNDING = 1e-6  # what rounding makes of two equal models
 
 
@@ -137,7 +137,7 @@ class Segments:
     @property
     def is_enough(self) -> bool:
         """Whether there are stretches enough for an interval that keeps its promise."""
-        return self.statistics.shape[1] >= LEAST_SEGMENTS
+        return self.statistics.shape[1] >= MIN_SEGMENTS
 
     @property
     def is_possible(self) -> bool:

@@ -15,7 +15,7 @@ from ..errors import ConfigError
 from ..evaluation.answers import AnswerScore, answers_of, evaluate_answers
 from ..models.contract import Answerer
 from ..settings import DataConfig, TrainingConfig
-from .goal import Advance, BatchSource, Facts
+from .goal import BatchSource, Facts, OnProgress
 
 MAX_VALID_EXAMPLES = 5_000
 LONG_SHARE = 0.98  # of texts are at most as long as a network is made to read
@@ -49,14 +49,14 @@ class AnswerGoal:
             raise ConfigError("families that learn by counting or EM label text; choose another --model.")
         return [store]
 
-    def beginning(self, store: Store, most: int) -> Store:
-        return store.first(most)
+    def take(self, store: Store, limit: int) -> Store:
+        return store.take(limit)
 
-    def validated(self, store: Store, most: int | None) -> Store:
-        return store.first(min(MAX_VALID_EXAMPLES, most or MAX_VALID_EXAMPLES))
+    def validated(self, store: Store, limit: int | None) -> Store:
+        return store.take(min(MAX_VALID_EXAMPLES, limit or MAX_VALID_EXAMPLES))
 
-    def validate(self, model: Answerer, store: Store, most: int | None) -> float:
-        return evaluate_answers(model, self.validated(store, most)).nats_per_answer
+    def validate(self, model: Answerer, store: Store, limit: int | None) -> float:
+        return evaluate_answers(model, self.validated(store, limit)).nats_per_answer
 
     def loss_as_value(self, score: Any) -> Callable[[float], float] | None:
         return None  # from nats to right and wrong
@@ -69,13 +69,13 @@ class AnswerGoal:
         config: DataConfig,
         *,
         scored: str,
-        advance: Advance = lambda *_: None,
+        on_progress: OnProgress = lambda *_: None,
         **options: Any,
     ) -> AnswerScore:
         spec = schema.main_spec
         names = spec.names if isinstance(spec, LabelSpec) else ()
         scale = spec.scale if isinstance(spec, NumberSpec) else 1.0
-        return evaluate_answers(model, store, names, about=scored, scale=scale)
+        return evaluate_answers(model, store, names, scored=scored, scale=scale)
 
     def beginning_of_text(self, data: Data, part: str, num_chars: int) -> str | None:
         """The first text of a part."""

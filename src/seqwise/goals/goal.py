@@ -15,7 +15,7 @@ from ..settings import DataConfig, TrainingConfig
 
 Tell = Callable[[str], None]
 """Told a sentence on each thing that was decided, found or begun."""
-Advance = Callable[[str, int, int], None]
+OnProgress = Callable[[str, int, int], None]
 """Told (what, done, of how many) while data is prepared."""
 
 
@@ -127,15 +127,15 @@ class Goal(Protocol[D, S, M]):
         """The training part as families that learn by EM or counting want it."""
         ...
 
-    def beginning(self, store: S, most: int) -> S:
+    def take(self, store: S, limit: int) -> S:
         """The beginning of a part, where it can be cut short."""
         ...
 
-    def validated(self, store: S, most: int | None) -> S:
+    def validated(self, store: S, limit: int | None) -> S:
         """The beginning of a part that `validate` reads."""
         ...
 
-    def validate(self, model: M, store: S, most: int | None) -> float:
+    def validate(self, model: M, store: S, limit: int | None) -> float:
         """Nats per token, step or answer on the beginning of a part."""
         ...
 
@@ -151,10 +151,10 @@ class Goal(Protocol[D, S, M]):
         config: DataConfig,
         *,
         scored: str,
-        advance: Advance = lambda *_: None,
+        on_progress: OnProgress = lambda *_: None,
         **options: Any,
     ) -> Score:
-        """How well the model does on a part; `advance` is told how far it is, where that takes long."""
+        """How well the model does on a part; `on_progress` is told how far it is, where that takes long."""
         ...
 
     def beginning_of_text(self, data: D, part: str, num_chars: int) -> str | None:

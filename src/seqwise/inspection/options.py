@@ -9,13 +9,13 @@ from ..errors import ConfigError
 
 @dataclass(frozen=True)
 class InspectOptions:
-    most_tokens: int = 500
+    max_tokens: int = 500
     """How much of the text is shown."""
     beam_width: int | None = None
     """Hypotheses that the search keeps; where it is not said, as many as the run translates with, or 4 for text."""
     search_tokens: int = 12
     """How far the search goes on behind a text."""
-    most_lags: int = 100
+    max_lags: int = 100
     """How far back gradients and influence are followed."""
     held_out_tokens: int = 4000
     """How much unseen text the finder of units reads."""
@@ -28,7 +28,7 @@ class InspectOptions:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("most_tokens", "beam_width", "search_tokens", "most_lags", "held_out_tokens"):
+        for name in ("max_tokens", "beam_width", "search_tokens", "max_lags", "held_out_tokens"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ConfigError(f"inspect.{name} = {value} should be at least 1.")

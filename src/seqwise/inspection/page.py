@@ -56,7 +56,7 @@ def write_inspection(found: Sequence[Inspection]) -> str:
     facts = {
         name: f"{one.family}, {count(one.parameters)} {plural(one.parameters, 'number')}; "
         f"{counted(len(one.reading.bits), 'step')}: "
-        f"{visible(one.text, most=200)}"
+        f"{visible(one.text, limit=200)}"
         for name, one in zip(names, found, strict=True)
     }
     warnings = "".join(
@@ -96,7 +96,7 @@ def _names(found: Sequence[Inspection]) -> list[str]:
     names = [one.name for one in found]
     if len(set(names)) == len(names):
         return [visible(name) for name in names]
-    texts = [visible(one.text, most=60) for one in found]
+    texts = [visible(one.text, limit=60) for one in found]
     return texts if len(set(texts)) == len(texts) else [f"{name} ({n})" for n, name in enumerate(names, start=1)]
 
 

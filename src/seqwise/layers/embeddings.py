@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from ..data.batch import Tokens, Values
 from .character_features import CharacterFeatures
-from .notes import noted
+from .notes import tap
 
 
 class TokenEmbedding(nn.Embedding):
@@ -45,7 +45,7 @@ class TokenEmbedding(nn.Embedding):
             x = torch.cat([x, self.characters(tokens.characters)], dim=-1)
         if self.segments is not None and tokens.segments is not None:
             x = x + self.segments(tokens.segments)
-        return noted(self, "embedding", x)
+        return tap(self, "embedding", x)
 
 
 class ValueEmbedding(nn.Module):
@@ -60,4 +60,4 @@ class ValueEmbedding(nn.Module):
     def forward(self, field: Values) -> Tensor:
         """(B, T, C) -> (B, T, E)."""
         there = torch.ones_like(field.values) if field.is_observed is None else field.is_observed.to(field.values)
-        return noted(self, "embedding", self.project(torch.cat([field.values * there, there], dim=-1)))
+        return tap(self, "embedding", self.project(torch.cat([field.values * there, there], dim=-1)))

@@ -78,7 +78,7 @@ class NeuralConfig:
             raise ConfigError("model.tied_embeddings and model.adaptive_softmax exclude each other; drop one.")
 
 
-MOST_LAYERS = 1000
+MAX_LAYERS = 1000
 SIZES = ("model_dim", "embed_dim", "feed_forward_dim", "encoder_layers", "window", "character_dim")
 
 
@@ -88,8 +88,8 @@ def check_sizes(config: Any) -> None:
         is_size = name.startswith("num_") or name in SIZES
         if is_size and value is not None and value < 1:
             raise ConfigError(f"model.{name} = {value} should be at least 1.")
-        if name.endswith("_layers") and value is not None and value > MOST_LAYERS:
-            raise ConfigError(f"model.{name} = {value} should be at most {MOST_LAYERS:,}.")
+        if name.endswith("_layers") and value is not None and value > MAX_LAYERS:
+            raise ConfigError(f"model.{name} = {value} should be at most {MAX_LAYERS:,}.")
         if name.endswith("dropout") and not 0 <= value < 1:
             raise ConfigError(f"model.{name} = {value} should lie in [0, 1).")
 

@@ -251,11 +251,11 @@ class Continues(Protocol):
     def step(self, tokens: Tensor, state: State, /) -> tuple[Tensor, State]: ...
 
 
-def check_tokens(ids: np.ndarray | Tensor, vocab_size: int, *, least: int = 0) -> None:
+def check_tokens(ids: np.ndarray | Tensor, vocab_size: int, *, lowest: int = 0) -> None:
     """Refuse ids that no table has a row for: compiled loops trust what they are given."""
-    if math.prod(ids.shape) == 0 or (ids.min() >= least and ids.max() < vocab_size):
+    if math.prod(ids.shape) == 0 or (ids.min() >= lowest and ids.max() < vocab_size):
         return
-    unknown = int(ids.min() if ids.min() < least else ids.max())
+    unknown = int(ids.min() if ids.min() < lowest else ids.max())
     raise DataError(f"token {unknown} is not in the vocabulary, which goes from 0 to {vocab_size - 1}.")
 
 

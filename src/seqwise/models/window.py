@@ -19,7 +19,7 @@ from torch import nn
 
 from ..data.schema import Schema
 from ..layers.dropout import Dropout
-from ..layers.notes import noted
+from ..layers.notes import tap
 from .build import NeuralConfig, build_model, embedding_for
 from .contract import Encoded, Fields, State, only
 
@@ -65,7 +65,7 @@ class WindowBody(nn.Module):
         for layer in self.more:
             hidden = hidden + layer(self.dropout(hidden)).tanh()
             layers.append(hidden)
-        hidden = self.dropout(noted(self, "hidden", hidden))
+        hidden = self.dropout(tap(self, "hidden", hidden))
         if self.is_direct:
             hidden = torch.cat([hidden, x], dim=-1)  # the head's product is U h + W x  (3)
         last = field.lengths.unsqueeze(1) + torch.arange(self.window - 1, device=x.device)  # (B, k-1)

@@ -17,7 +17,7 @@ from ..data.schema import LABEL, LABELS, NUMBER, LabelSpec, NumberSpec, Schema, 
 from ..data.text_examples import TextStore, build_label_store
 from ..data.toys import open_examples
 from ..errors import ConfigError
-from ..goals.goal import Advance, Tell
+from ..goals.goal import OnProgress, Tell
 from ..settings import DataConfig, TokenizerConfig
 from ..text import Tokenizer, train_tokenizer
 
@@ -72,7 +72,7 @@ class LabelTask:
         return answer_schema(inputs, _answer_spec(data), several=data.asks_for == "labels")
 
     def stores(
-        self, data: ExampleData | LabelledData, schema: Schema, advance: Advance = lambda *_: None
+        self, data: ExampleData | LabelledData, schema: Schema, on_progress: OnProgress = lambda *_: None
     ) -> dict[str, ExampleStore | TextStore]:
         return {part: self.store(data, part, schema) for part in data.parts}
 

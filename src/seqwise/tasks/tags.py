@@ -11,7 +11,7 @@ from ..data.annotated import TaggedData
 from ..data.schema import TAG, LabelSpec, Schema, TagSpec, TokenSpec, tag_schema
 from ..data.tag_files import open_tagged, open_whole_tagged, words_of
 from ..data.text_examples import TextStore, build_tag_store
-from ..goals.goal import Advance, Tell
+from ..goals.goal import OnProgress, Tell
 from ..settings import DataConfig, TokenizerConfig
 from ..text import Tokenizer, train_tokenizer
 
@@ -56,7 +56,7 @@ class TagsTask:
             LabelSpec(data.labels, [labels[label] for label in data.labels]) if data.labels else None,
         )
 
-    def stores(self, data: TaggedData, schema: Schema, advance: Advance = lambda *_: None) -> dict[str, TextStore]:
+    def stores(self, data: TaggedData, schema: Schema, on_progress: OnProgress = lambda *_: None) -> dict[str, TextStore]:
         return {part: self.store(data, part, schema) for part in data.parts}
 
     def store(self, data: TaggedData, part: str, schema: Schema) -> TextStore:

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from ..data.schema import Schema
 from ..goals import GOALS, AnyGoal
-from ..goals.goal import Advance, Tell
+from ..goals.goal import OnProgress, Tell
 from ..settings import DataConfig, TokenizerConfig
 
 
@@ -39,7 +39,7 @@ class Task(Protocol):
         """What the training part is made of; inputs as the `base` reads them, where a run starts from another."""
         ...
 
-    def stores(self, data: Any, schema: Schema, advance: Advance = lambda *_: None) -> dict[str, Any]: ...
+    def stores(self, data: Any, schema: Schema, on_progress: OnProgress = lambda *_: None) -> dict[str, Any]: ...
     def store(self, data: Any, part: str, schema: Schema) -> Any: ...
 
 

@@ -93,18 +93,18 @@ class Counting:
         first = suggest(run.config.model_name, schema.kind, facts)[0]["order"]
         ids, seconds = session.sequences(run.build_model())[0], 60 * (config.minutes or DEFAULT_MINUTES)
         if config.minutes is not None:
-            most = countable_tokens(Ngram(replace(settings, order=first), schema), ids, seconds=seconds)
-            if most < len(ids) - 1:
-                tell(f"learns from the first {most:,} of {len(ids) - 1:,} tokens, so that counting them fits")
-                run.save_config(run.with_training(train_tokens=most))
-                ids = ids[: most + 1]
+            limit = countable_tokens(Ngram(replace(settings, order=first), schema), ids, seconds=seconds)
+            if limit < len(ids) - 1:
+                tell(f"learns from the first {limit:,} of {len(ids) - 1:,} tokens, so that counting them fits")
+                run.save_config(run.with_training(train_tokens=limit))
+                ids = ids[: limit + 1]
         order = choose_order(
             settings,
             schema,
             ids,
             session.validate,
             first=first,
-            most_parameters=config.most_parameters,
+            max_parameters=config.max_parameters,
             seconds=seconds,
             tell=tell,
         )
@@ -138,7 +138,7 @@ class EM:
         if run.config.training.minutes is not None and session.resume_from is None:
             tried, store = run.build_model(), session.stores["train"]
             changes = plan_iterations(
-                tried, lambda most: session.sequences(tried, most), len(store), run.config.training, tell
+                tried, lambda limit: session.sequences(tried, limit), len(store), run.config.training, tell
             )
             run.save_config(run.with_training(**changes))
         return model
@@ -164,7 +164,7 @@ class EM:
             tell=tell,
         )
         left = max(0.0, seconds - (time.perf_counter() - began))
-        tokens, iterations = tokens_and_iterations(left, per_iteration / min(some, whole), whole, least=some)
+        tokens, iterations = tokens_and_iterations(left, per_iteration / min(some, whole), whole, min_tokens=some)
         changes = {
             "steps": min(config.steps or 1, iterations),
             "restarts": 1,

@@ -11,7 +11,7 @@ from ...goals.goal import Facts
 from . import answer, next_token, next_values, sequence, tag
 from .common import DEFAULT_MINUTES as DEFAULT_MINUTES
 from .common import fitting_heads as fitting_heads
-from .common import least_training_bytes as least_training_bytes
+from .common import min_training_bytes as min_training_bytes
 from .common import narrowed as narrowed
 from .next_token import tried_tokens as tried_tokens
 

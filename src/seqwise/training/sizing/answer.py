@@ -29,7 +29,7 @@ TEXT_SIZES: dict[str, dict[str, Any]] = {
 }
 MAX_STEPS = 400  # of a text that a network reads; what stands in the middle of longer ones is left out
 SMALL_TEXT = 2_000_000  # tokens: networks see them often, and more is dropped
-TEXT_PASSES = 12
+TEXT_EPOCHS = 12
 
 
 def sizes(model_name: str, facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -52,7 +52,7 @@ def _text_sizes(model_name: str, facts: Facts) -> tuple[dict[str, Any], dict[str
         "weight_decay": 0.01,
         "schedule": "linear",
         "warmup_steps": 50,
-        "max_passes": TEXT_PASSES if is_words else 4 * TEXT_PASSES,
+        "max_epochs": TEXT_EPOCHS if is_words else 4 * TEXT_EPOCHS,
         "num_samples": 0,
     }
     return model, training

@@ -18,7 +18,7 @@ TAG_SIZES: dict[str, dict[str, Any]] = {
     "lstm": {"embed_dim": 160, "model_dim": 192, "bidirectional": True},
     "gpt": {"num_layers": 2, "model_dim": 160, "num_heads": 4},
 }
-TAG_PASSES = 25
+TAG_EPOCHS = 25
 
 
 def sizes(model_name: str, facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -34,7 +34,7 @@ def sizes(model_name: str, facts: Facts) -> tuple[dict[str, Any], dict[str, Any]
         "weight_decay": 0.01,
         "schedule": "linear",
         "warmup_steps": 100,
-        "max_passes": TAG_PASSES,
+        "max_epochs": TAG_EPOCHS,
         "num_samples": 0,
     }
     return model, training

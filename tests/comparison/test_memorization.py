@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import settings as how
 from hypothesis import strategies as st
 
-from seqwise.comparison.memorised import Automaton, longest_match
+from seqwise.comparison.memorization import Automaton, longest_match
 from seqwise.comparison.results import Match
 
 no_hurry = how(max_examples=60, deadline=None)  # the first example waits for the compiler

@@ -37,7 +37,7 @@ def _plain(name: str) -> str:
     return name
 
 
-class Folder:
+class Workspace:
     def __init__(self, path: Path):
         self.path = path
 
