@@ -6,9 +6,9 @@
     BIOES    B-PER  E-PER     S-PER  O    S-LOC      and E- on the last, S- on a single one
     BILOU    B-PER  L-PER     U-PER  O    U-LOC      the same with other letters; IOBES is BIOES
 
-IOB1: Ramshaw & Marcus 1995. IOB2: Ratnaparkhi 1998. BILOU: Ratinov & Roth 2009. Parts of speech have no scheme: there the
-name is "". Entities are read as conlleval does (Tjong Kim Sang & De Meulder 2003), which takes any of these, broken or
-not: a word goes on with the entity of the word before it where
+IOB1: Ramshaw & Marcus 1995. IOB2: Ratnaparkhi 1998. BILOU: Ratinov & Roth 2009. Parts of speech have no scheme: there
+the name is "". Entities are read as conlleval does (Tjong Kim Sang & De Meulder 2003), which takes any of these, broken
+or not: a word goes on with the entity of the word before it where
 
     that word is B- or I-, this one is I- or E-, and both have the same type;                                       (1)
 
@@ -269,7 +269,7 @@ def _are_letters(tags: Iterable[str]) -> bool:
 
 
 def _what_is_odd(before: str, after: str, scheme: Scheme) -> str:
-    """About `after`, where it may not stand behind `before`; about `before` at the end of a row; empty where all is well."""
+    """What is wrong with `after` behind `before`; empty where it may stand there."""
     marks = split_tag(before), split_tag(after)
     if marks[1].prefix == "":
         return f"{after} without a prefix"
