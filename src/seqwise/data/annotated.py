@@ -46,6 +46,8 @@ class LabelledData:
     """How the parts were made, in words."""
     notes: list[str] = field(default_factory=list)
     """A sentence for each thing that was found or left out."""
+    columns: tuple[str, ...] = ()
+    """What was read of a table, such as text=review and label=stars: to read other files of its kind alike."""
 
     @property
     def labels(self) -> list[str]:
@@ -85,6 +87,8 @@ class TaggedData:
     """How tags mark entities: IOB2, to which others were converted; empty where each word has a tag of its own kind."""
     split: str
     notes: list[str] = field(default_factory=list)
+    columns: tuple[str, ...] = ()
+    """What was read of a file with several columns of tags, such as tags=xpos."""
 
     @property
     def tags(self) -> list[str]:

@@ -86,6 +86,21 @@ PAIR_TOYS = {
 }
 """By kind: an example of a name, and a title."""
 
+LABEL_TOYS = {
+    "cldr-languages": "Labels: in which of 25 languages a country, language, day or month is named; Unicode's CLDR",
+}
+TAG_TOYS = {
+    "python-roles": "Tags: what each token of Python's standard library is (keyword, name, number, …); exact answers",
+}
+
+
+def is_label_toy(name: str) -> bool:
+    return name in LABEL_TOYS
+
+
+def is_tag_toy(name: str) -> bool:
+    return name in TAG_TOYS
+
 
 def with_length(name: str) -> tuple[str, int | None]:
     """'adding:200' -> ('adding', 200); 'markov' -> ('markov', None)."""

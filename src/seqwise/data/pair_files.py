@@ -12,6 +12,7 @@ from typing import Any
 from ..errors import ConfigError, DataError, did_you_mean
 from ..wording import counted
 from .files import TABLE_SUFFIXES, TEXT_SUFFIXES, kind_of, lines_of, read_text, shown, shown_names, unread_files
+from .json_lines import check_whole, json_rows
 from .source import PARTS, part_of
 
 Pair = tuple[str, str]
@@ -254,31 +255,14 @@ def languages_of(sources: Sequence[str]) -> tuple[str, ...]:
 
 
 def _json_rows(path: Path) -> Iterator[tuple[int, dict[str, Any] | None]]:
-    """Line number and object; None for a blank line."""
-    for number, line in enumerate(lines_of(read_text(path)), start=1):
-        if not line.strip():
-            yield number, None
-            continue
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise DataError(f"{path}: line {number} is not JSON ({error}): {shown(line)}.") from None
-        if not isinstance(row, dict):
-            raise DataError(
-                f'{path}: line {number} is no object, expected {{"source": …, "target": …}}: {shown(line)}.'
-            )
-        yield number, row
+    return json_rows(path, '{"source": …, "target": …}')
 
 
 def _checked_text(text: Any, name: str, row: dict[str, Any], where: str) -> str:
     if not isinstance(text, str):
         found = f"{name} is {shown(json.dumps(text))}" if name in row else f"it has {', '.join(row)}"
         raise DataError(f'{where} has no text in field "{name}": {found}.')
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise DataError(f'{where}: field "{name}" holds half a character (a lone surrogate). Mend it.') from None
-    return text
+    return check_whole(text, f'{where}: field "{name}"')
 
 
 def _one_line(text: str) -> str:

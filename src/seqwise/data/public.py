@@ -45,7 +45,7 @@ class PublicData:
     files: dict[str, PublicFile]
     """By part; a data set with one file is split as `split` says. Pairs: what pair_sets.py reads, by its own names."""
     split: str | None = None
-    holds: Literal["text", "pairs"] = "text"
+    holds: Literal["text", "pairs", "labels", "tags"] = "text"
     how_to_get: str = ""
     """What to do where there is no address."""
 
@@ -223,6 +223,18 @@ def is_pair_set(name: str) -> bool:
     """Whether a name is that of pairs, built in or public: 'dates:en-fr', 'multi30k', 'cmudict'."""
     kind = name.partition(":")[0]
     return kind in PAIR_TOYS or (kind in PUBLIC and PUBLIC[kind].holds == "pairs")
+
+
+def is_label_set(name: str) -> bool:
+    """Whether a name is that of public texts with labels: 'sst2', 'qc:fine'."""
+    kind = name.partition(":")[0]
+    return kind in PUBLIC and PUBLIC[kind].holds == "labels"
+
+
+def is_tag_set(name: str) -> bool:
+    """Whether a name is that of public words with tags: 'ud-ewt:xpos', 'atis'."""
+    kind = name.partition(":")[0]
+    return kind in PUBLIC and PUBLIC[kind].holds == "tags"
 
 
 def find_file(file: PublicFile) -> Path | None:
