@@ -25,12 +25,12 @@ from .decoding.translate import Answer
 from .errors import ConfigError, DataError, SeqwiseError
 from .evaluation.search_report import WIDTHS, SearchReport
 from .goals import AnyGoal
-from .goals.goal import AnswersLines, OnProgress, ScoreOptions, Tell
+from .goals.goal import AnswersLines, AnswersRows, OnProgress, ScoreOptions, Tell
 from .goals.sequence import SequenceGoal
 from .inspection.options import InspectOptions
 from .run import Run
 from .signatures import takes
-from .tasks import Task, goal_of, task_named
+from .tasks import ReadsQuestions, Task, goal_of, task_named
 from .text import Tokenizer
 from .text.unseen import unseen_in
 from .training.overrides import check_present
@@ -163,10 +163,43 @@ class TrainedRun:
 
         Numbers: `horizon`, how many steps are forecast. `answers` can be told how to search.
         """
-        opened, part = self._open(data, split)
+        opened, part = self._open_questions(data, split)
         options = {"seed": seed} if horizon is None else {"seed": seed, "horizon": horizon}
         store = self.task.store(opened, self.goal.predicted(list(opened.parts), part), self.run.schema)
         return self.goal.predict(self.model, store, self.run.schema, self.run.config.data, **options)
+
+    def predictions(self, data: str | Path | None = None, *, split: str | None = None) -> Iterator[dict[str, Any]]:
+        """Labels and tags: what `predict` writes, for programs: answers with their probabilities."""
+        opened, part = self._open_questions(data, split)
+        return self._rows_goal.answers(self.model, self.task.store(opened, part, self.run.schema), self.run.schema)
+
+    def _open_questions(self, data: str | Path | None, split: str | None) -> tuple[Any, str]:
+        """A file to be answered needs no answers."""
+        if data is None or split is not None or not isinstance(self.task, ReadsQuestions):
+            return self._open(data, split)
+        source = owned([data], self.task.name)[0]
+        return self.task.open_questions(source, self.run.schema, self.run.config.data)
+
+    @property
+    def _rows_goal(self) -> AnswersRows:
+        if not isinstance(self.goal, AnswersRows):
+            raise ConfigError(
+                f"{self.path} was trained on {self.task.name}; only labels and tags are answered row by row."
+            )
+        return self.goal
+
+    def answer_texts(self, texts: Sequence[str | Sequence[str]]) -> list[dict[str, Any]]:
+        """Labels and tags: the answer to each text, with probabilities; pairs of texts as (first, second).
+
+        >>> run.answer_texts(["a fine film"])
+        [{"label": "1", "probabilities": {"1": 0.93, "0": 0.07}}]
+        """
+        goal = self._rows_goal
+        if not isinstance(self.task, ReadsQuestions):
+            raise ConfigError(
+                f"{self.path} was trained on {self.task.name}; only models of labels and tags answer texts."
+            )
+        return list(goal.answers(self.model, self.task.questions(texts, self.run.schema), self.run.schema))
 
     def sources(self, data: str | Path | None = None, *, split: str | None = None) -> Iterator[str]:
         """Pairs: the sources of the run's own test part, or of other data."""

@@ -69,7 +69,9 @@ def test_several_labels_and_numbers() -> None:
     assert isinstance(field, LabelSets)
     assert field.is_right.tolist() == [[True, True], [False, False], [False, True]]
     assert (field.count(), field.shape) == (3, (3, 1))
-    numbers = build_label_store([LabelledRow(("a",), 4.5), LabelledRow(("bad",), -1.0)], answer_schema(SPEC, NumberSpec()))
+    numbers = build_label_store(
+        [LabelledRow(("a",), 4.5), LabelledRow(("bad",), -1.0)], answer_schema(SPEC, NumberSpec())
+    )
     assert numbers.batch(np.array([1, 0])).targets["number"].values.flatten().tolist() == [-1.0, 4.5]
 
 

@@ -12,12 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..data.examples import ExampleStore
 from ..data.numbers import NumberStore
 from ..data.pair_store import PairStore
 from ..data.schema import Schema, ValueSpec
 from ..data.store import TokenStore
-from ..evaluation.answers import AnswerScore
+from ..evaluation.answers import AnswerStore, LabelSetScore, NumberScore
 from ..evaluation.forecasts import ForecastScore
 from ..evaluation.segments import Segments
 from ..evaluation.translations import Likelihood, TranslationScore
@@ -89,14 +88,18 @@ def _log_densities(store: NumberStore, lag: int | None, spread: np.ndarray) -> n
     return np.asarray(np.where(np.isnan(each), 0.0, each).sum(axis=1))
 
 
-def most_frequent_answer(train: ExampleStore, store: ExampleStore) -> Baseline:
-    nats = np.zeros(len(store))
+def most_frequent_answer(train: AnswerStore, store: AnswerStore, *, scale: float = 1.0) -> Baseline:
+    """`scale`: what one of a number stands for."""
     if np.issubdtype(store.answers.dtype, np.floating):
-        error = store.answers - train.answers.mean()
-        return Baseline("the mean", AnswerScore(nats, None, error**2, "baseline").segments)
-    labels, counts = np.unique(train.answers, return_counts=True)
-    is_right = store.answers == labels[counts.argmax()]
-    return Baseline("the most frequent label", AnswerScore(nats, is_right, None, "baseline").segments)
+        answers, wanted = np.full(len(store), train.answers.mean() * scale), store.answers * scale
+        return Baseline("the mean", NumberScore(wanted, answers, np.zeros(len(store)), "baseline").segments)
+    if store.answers.ndim == 2:
+        usual = np.tile(train.answers.mean(axis=0) >= 0.5, (len(store), 1))
+        score = LabelSetScore(store.answers, usual, np.zeros(len(store)), [], "baseline")
+        return Baseline("the labels that most rows have", score.segments)
+    labels, counts = np.unique(train.answers[train.answers >= 0], return_counts=True)
+    is_wrong = store.answers != labels[counts.argmax()]
+    return Baseline("the most frequent label", Segments.of(is_wrong, np.ones(len(store))))
 
 
 def most_frequent_target(train: Sequence[str], store: PairStore) -> Baseline:

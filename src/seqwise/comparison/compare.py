@@ -7,10 +7,12 @@ import math
 import shutil
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from ..config import parse_json
+from ..data.schema import ASKED_FOR
 from ..errors import CheckpointError, ConfigError, DataError
 from ..evaluation.segments import Metric, Segments
 from ..models import MODELS
@@ -25,6 +27,7 @@ from .plan import (
     Trial,
     amount_to_score,
     amount_to_validate,
+    entrants,
     finals,
     ladder,
     minutes_for_all,
@@ -190,9 +193,23 @@ class _Runner:
             return
         if ended.code:
             raise DataError(ended.reason)
-        data = self.folder.read("prepared.json")["data"]
+        prepared = self.folder.read("prepared.json")
+        data, kinds = prepared["data"], prepared.get("kinds", [prepared["kind"]])
         for sentence in (data["description"], *data.get("notes", ())):
             self.watch.tell(sentence)
+        self._leave_out(kinds)
+
+    def _leave_out(self, kinds: Sequence[str]) -> None:
+        """Who does the task, but not what this very data asks for, does not take part."""
+        by_name = entrants(self.settings.task)
+        doing = [name for name in self.settings.models if by_name[name].row.does(kinds)]
+        asked = " and ".join(ASKED_FOR[kind] for kind in kinds)
+        if not doing:
+            raise ConfigError(f"none of {', '.join(self.settings.models)} answers {asked}, which this data asks for.")
+        for name in self.settings.models:
+            if name not in doing:
+                self.watch.tell(f"{name} takes no part: it does not answer {asked}")
+        self.settings = replace(self.settings, models=doing)
 
     def _work(self, what: str, kind: str, trials: Sequence[Trial], *, done: str, until: float = math.inf) -> None:
         """A job for each trial that has not had it yet, as many at once as there are workers; none is begun later than

@@ -72,6 +72,7 @@ def prepare_data(folder: Path, name: str, wants_stop: WantsStop) -> bool:
         },
         "scored": scored,
         "kind": schema.kind,
+        "kinds": list(schema.kinds),
         "tokenizers": kinds,
         "machine": {
             "cores": f"{settings.workers} x {settings.threads} of {os.cpu_count()}",

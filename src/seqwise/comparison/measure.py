@@ -17,7 +17,7 @@ from ..data.examples import ExampleData, ExampleStore
 from ..data.numbers import NumberData, NumberStore
 from ..data.pair_store import PairStore
 from ..data.pairs import PairData
-from ..data.schema import LABEL, NEXT_TOKEN, NEXT_VALUES, NUMBER, SEQUENCE, Schema, TokenSpec, ValueSpec
+from ..data.schema import LABEL, LABELS, NEXT_TOKEN, NEXT_VALUES, NUMBER, SEQUENCE, Schema, TokenSpec, ValueSpec
 from ..data.source import TextData
 from ..data.store import TokenStore, store_of_text
 from ..decoding import DecodingConfig, generate
@@ -336,6 +336,7 @@ SUBJECTS: dict[str, Subject[Any, Any, Any]] = {
     NEXT_TOKEN: TextSubject(),
     NEXT_VALUES: NumberSubject(),
     LABEL: LabelSubject(),
+    LABELS: LabelSubject(),
     NUMBER: LabelSubject(),
     SEQUENCE: PairSubject(),
 }

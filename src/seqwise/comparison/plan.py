@@ -58,7 +58,7 @@ def entrants(task: str) -> dict[str, Entrant]:
     """All that do a task, by name, in the order of the lineage. Of seq2seq each kind of attention takes part."""
     found, kinds = [], task_named(task).kinds
     for name, row in MODELS.items():
-        if not row.does(kinds):
+        if not row.does_some(kinds):
             continue
         if name == "seq2seq":
             found += [Entrant(f"{name}-{kind}", name, (f"model.attention={kind}",)) for kind in ATTENTIONS]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..data.schema import LABEL, NEXT_TOKEN, NEXT_VALUES, NUMBER, SEQUENCE
+from ..data.schema import LABEL, LABELS, NEXT_TOKEN, NEXT_VALUES, NUMBER, SEQUENCE
 
 IN_WINDOWS = (
     "Each model reads windows of the text from nothing. A line that keeps falling uses what stood long before; "
@@ -37,6 +37,7 @@ WORDS = {
     NEXT_TOKEN: Words("characters", "token", 'seqwise generate {} --prompt "…"'),
     NEXT_VALUES: Words(),
     LABEL: Words("sequences", "sequence"),
+    LABELS: Words("sequences", "sequence"),
     NUMBER: Words("sequences", "sequence"),
     SEQUENCE: Words(
         "words",

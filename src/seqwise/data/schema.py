@@ -41,6 +41,16 @@ TAG = "tag"
 """Of each word of a sequence: which of a few names it has."""
 SEQUENCE = "sequence"
 """Of a source: a sequence of tokens, one after the other."""
+ASKED_FOR = {
+    NEXT_TOKEN: "the next token",
+    NEXT_VALUES: "the next row",
+    LABEL: "a label",
+    LABELS: "all labels that are right",
+    NUMBER: "a number",
+    TAG: "a tag for each word",
+    SEQUENCE: "a sequence",
+}
+"""In a sentence."""
 
 
 MAX_WORD_CHARACTERS = 24  # that a word is spelled with
@@ -425,9 +435,7 @@ def pair_tokenizers(schema: Schema) -> tuple[Tokenizer, Tokenizer]:
     return schema.input("source", TokenSpec).tokenizer, schema.target("tokens", TokenSpec).tokenizer
 
 
-def answer_schema(
-    inputs: TokenSpec | ValueSpec, answer: LabelSpec | NumberSpec, *, several: bool = False
-) -> Schema:
+def answer_schema(inputs: TokenSpec | ValueSpec, answer: LabelSpec | NumberSpec, *, several: bool = False) -> Schema:
     """Sequences with one answer each: one of these labels, all that are right, or a number."""
     name = LABELS if several else answer.kind
     targets = {name: Target(answer.kind, LABELS if several else LABEL if isinstance(answer, LabelSpec) else NUMBER)}

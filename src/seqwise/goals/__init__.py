@@ -4,13 +4,14 @@ table.
 next_token    of running text                  bits per character
 next_values   of columns of numbers            log-likelihood, error and coverage of forecasts
 label         of a whole sequence              accuracy
+labels        of a whole sequence, any number  F1
 number        of a whole sequence              squared error
 sequence      of tokens, for a source          BLEU, chrF, exact matches
 """
 
 from __future__ import annotations
 
-from ..data.schema import LABEL, NEXT_TOKEN, NEXT_VALUES, NUMBER, SEQUENCE
+from ..data.schema import LABEL, LABELS, NEXT_TOKEN, NEXT_VALUES, NUMBER, SEQUENCE
 from .answer import AnswerGoal
 from .goal import AnyGoal as AnyGoal
 from .goal import Goal as Goal
@@ -22,6 +23,7 @@ GOALS: dict[str, AnyGoal] = {
     NEXT_TOKEN: NextTokenGoal(),
     NEXT_VALUES: NextValuesGoal(),
     LABEL: AnswerGoal(),
+    LABELS: AnswerGoal(),
     NUMBER: AnswerGoal(),
     SEQUENCE: SequenceGoal(),
 }

@@ -18,6 +18,7 @@ from ..settings import DataConfig, TrainingConfig
 from .goal import BatchSource, Facts, OnProgress
 
 MAX_VALID_EXAMPLES = 5_000
+MAX_SHOWN_LABELS = 10
 LONG_SHARE = 0.98  # of texts are at most as long as a network is made to read
 
 Data = ExampleData | LabelledData
@@ -35,8 +36,10 @@ class AnswerGoal:
         spec = schema.only_input()
         if not isinstance(train, TextStore) or not isinstance(spec, TokenSpec):
             return Facts(len(train), spec.size, "", minutes, length=int(train.lengths.max()))
-        length = int(np.quantile(train.lengths, LONG_SHARE))
-        return Facts(len(train), spec.size, spec.tokenizer.kind, minutes, length=length, tokens=len(train.tokens.ids))
+        assert isinstance(data, LabelledData)
+        length, tokens = int(np.quantile(train.lengths, LONG_SHARE)), len(train.tokens.ids)
+        found = {"columns": list(data.columns)}
+        return Facts(len(train), spec.size, spec.tokenizer.kind, minutes, length=length, tokens=tokens, data=found)
 
     def batches(self, store: Store, model: Answerer, config: TrainingConfig) -> BatchSource:
         if isinstance(store, TextStore):
@@ -90,29 +93,32 @@ class AnswerGoal:
     def predict(
         self, model: Answerer, store: Store, schema: Schema, config: DataConfig, **options: Any
     ) -> Iterator[str]:
-        """The answer to each example of a part; of labels with the probability of each."""
+        """The answer to each example of a part, a line each; of labels with the probability of each."""
+        for found in self.answers(model, store, schema):
+            answer = found.get("label", found.get("labels", found.get("number")))
+            said = "|".join(answer) if isinstance(answer, list) else str(answer)
+            probable = found.get("probabilities", {}).items()
+            yield "\t".join([said, *(f"{name}={probability:.4f}" for name, probability in probable)])
+
+    def answers(self, model: Answerer, store: Store, schema: Schema) -> Iterator[dict[str, Any]]:
+        """Labels with their probabilities, the most probable first."""
         found, spec = answers_of(model, store), schema.main_spec
         for row, answer in enumerate(found.answers):
-            probabilities = None if found.log_probs is None else np.exp(found.log_probs[row].astype(np.float64))
-            yield told(spec, answer, probabilities)
+            if found.log_probs is None:
+                yield {"number": float(spec.decode(answer))}
+                continue
+            assert isinstance(spec, LabelSpec)
+            probable = {"probabilities": most_probable(spec.names, np.exp(found.log_probs[row].astype(np.float64)))}
+            if answer.ndim:
+                yield {"labels": [spec.names[place] for place in np.flatnonzero(answer)], **probable}
+            else:
+                yield {"label": spec.decode(answer), **probable}
 
     def next_command(self, path: str) -> str:
         return f"seqwise evaluate {path}"
 
 
-def told(spec: Any, answer: Any, probabilities: np.ndarray | None) -> str:
-    """An answer as a line: the label, or all that are right, and the probability of each; or the number."""
-    if probabilities is None:
-        return str(spec.decode(answer))
-    answers = [name for name, is_right in zip(spec.names, answer, strict=True) if is_right] if answer.ndim else None
-    said = spec.decode(answer) if answers is None else "|".join(answers)
-    return "\t".join([said, *(f"{name}={probability:.4f}" for name, probability in ranked(spec.names, probabilities))])
-
-
-MAX_SHOWN_LABELS = 10
-
-
-def ranked(names: Sequence[str], probabilities: np.ndarray) -> list[tuple[str, float]]:
-    """The most probable labels first, and not all of many."""
+def most_probable(names: Sequence[str], probabilities: np.ndarray) -> dict[str, float]:
+    """By falling probability, and not all of many."""
     order = np.argsort(-probabilities, kind="stable")[:MAX_SHOWN_LABELS]
-    return [(names[place], float(probabilities[place])) for place in order]
+    return {names[place]: float(probabilities[place]) for place in order}

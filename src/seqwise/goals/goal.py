@@ -103,6 +103,15 @@ class AnswersLines(Protocol):
     ) -> Iterator[Answer]: ...
 
 
+@runtime_checkable
+class AnswersRows(Protocol):
+    """A goal whose models answer row by row: labels, tags."""
+
+    def answers(self, model: Any, store: Any, schema: Schema) -> Iterator[dict[str, Any]]:
+        """What programs read of each answer: the label and probabilities, words and tags."""
+        ...
+
+
 class Goal(Protocol[D, S, M]):
     """A row of GOALS: what is done about one kind of target."""
 

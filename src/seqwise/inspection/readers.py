@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from ..data.batch import Batch, Tokens
 from ..data.schema import (
     LABEL,
+    LABELS,
     NEXT_TOKEN,
     NEXT_VALUES,
     NUMBER,
@@ -200,6 +201,7 @@ READERS: dict[str, Reader] = {
     NEXT_TOKEN: TextReader(),
     NEXT_VALUES: SeriesReader(),
     LABEL: AnswerReader(),
+    LABELS: AnswerReader(),
     NUMBER: AnswerReader(),
     SEQUENCE: PairReader(),
 }

@@ -21,7 +21,7 @@ class CharacterFeatures(nn.Module):
     def __init__(self, kind: str, num_characters: int, output_dim: int):
         super().__init__()
         self.kind, self.output_dim = kind, output_dim
-        self.characters = nn.Embedding(num_characters, CHARACTER_DIM, padding_idx=0)
+        self.characters = nn.Embedding(num_characters, CHARACTER_DIM)
         if kind == "conv":
             self.conv = nn.Conv1d(CHARACTER_DIM, output_dim, kernel_size=3, padding=2)
         else:
@@ -35,8 +35,10 @@ class CharacterFeatures(nn.Module):
 
     def _of_words(self, words: Tensor) -> Tensor:
         lengths = (words > 0).sum(dim=1)  # (N,); 0 for the boundary, which has no characters
-        x = self.characters(words[:, : max(1, int(lengths.max()))])  # (N, K', 25)
+        words = words[:, : max(1, int(lengths.max()))]
+        x = self.characters(words)  # (N, K', 25)
         if self.kind == "conv":
+            x = x.masked_fill((words == 0).unsqueeze(2), 0.0)
             # behind the end of a word the kernel sees two zeros at the most, as it does before its beginning
             places = torch.arange(x.shape[1] + 2, device=x.device) < (lengths + 2).unsqueeze(1)  # (N, K'+2)
             found = self.conv(x.transpose(1, 2)).relu()  # (N, S, K'+2)

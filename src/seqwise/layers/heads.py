@@ -20,6 +20,7 @@ from torch.distributions import Independent, Normal
 from torch.nn import functional
 
 from ..data.batch import Labels, LabelSets, Tags, Tokens, Values
+from .crf import LinearChainCRF
 from .fused_likelihood import fused_loss
 from .notes import note
 from .stream import Prediction, Stream
@@ -246,6 +247,28 @@ class TagHead(nn.Module):
         """Of the words of `wanted`, whose own tags are not looked at."""
         log_probs = self.logits(stream, wanted).log_softmax(dim=-1)
         return Prediction(log_probs.argmax(dim=-1), log_probs)
+
+
+class CRFTagHead(TagHead):
+    """log p(all tags of a row | sequence), by a linear-chain CRF over the same logits (layers/crf.py)."""
+
+    def __init__(self, model_dim: int, crf: LinearChainCRF, num_tags: int):
+        super().__init__(model_dim, num_tags)
+        self.crf = crf
+
+    def score(self, stream: Stream, wanted: Tags) -> Tensor:
+        """log p of the tags of each row together, (B, 1); with one that is not known, minus infinity."""
+        is_word = torch.ones_like(wanted.ids, dtype=torch.bool) if wanted.is_word is None else wanted.is_word
+        has_unknown = ((wanted.ids < 0) & is_word).any(dim=1, keepdim=True)
+        found = self.crf.log_prob(self.logits(stream, wanted), wanted.ids.clamp(min=0), is_word).unsqueeze(1)
+        return found.masked_fill(has_unknown, float("-inf"))
+
+    objective = score
+
+    def predict(self, stream: Stream, wanted: Tags) -> Prediction:
+        """The best tags of each row together; log_probs of each word's tags whatever the others are."""
+        logits = self.logits(stream, wanted)
+        return Prediction(self.crf.best_path(logits, wanted.is_word)[0], self.crf.log_marginals(logits, wanted.is_word))
 
 
 def zero_linear(input_dim: int, output_dim: int) -> nn.Linear:

@@ -19,17 +19,29 @@ from ..data.schema import (
     LabelSpec,
     Schema,
     Spec,
+    TagSpec,
     TokenSpec,
     ValueSpec,
 )
+from ..data.tag_schemes import legal_transitions
 from ..errors import ConfigError
 from ..layers.adaptive_softmax import AdaptiveSoftmaxHead
 from ..layers.character_features import CharacterFeatures
+from ..layers.crf import LinearChainCRF
 from ..layers.embeddings import TokenEmbedding, ValueEmbedding
-from ..layers.heads import GaussianHead, LabelHead, LabelSetHead, NextTokenHead, NumberHead, Pooling, TagHead
+from ..layers.heads import (
+    CRFTagHead,
+    GaussianHead,
+    LabelHead,
+    LabelSetHead,
+    NextTokenHead,
+    NumberHead,
+    Pooling,
+    TagHead,
+)
 from .contract import Body
 from .headed import HeadedModel
-from .siamese import SiameseBody
+from .siamese import Siamese
 
 LARGE_VOCAB = 1000  # from here on tokens are words or pieces of them: most are rare
 
@@ -127,44 +139,50 @@ def _character_features(spec: TokenSpec, config: NeuralConfig, embed_dim: int) -
     return CharacterFeatures(config.characters, spec.num_characters, config.character_dim)
 
 
-def _next_token(body: Body, config: NeuralConfig, spec: Spec) -> nn.Module:
+def _next_token(body: Body, width: int, config: NeuralConfig, spec: Spec) -> nn.Module:
     size = spec.size
     if config.adaptive_softmax and size >= LARGE_VOCAB:
-        return AdaptiveSoftmaxHead(body.output_dim, size, cutoffs=cutoffs_for(size))
+        return AdaptiveSoftmaxHead(width, size, cutoffs=cutoffs_for(size))
     tied_to = body.embedding if config.tied_embeddings else None
-    if tied_to is not None and tied_to.embedding_dim != body.output_dim:
+    if tied_to is not None and tied_to.embedding_dim != width:
         raise ConfigError(
-            f"model.tied_embeddings needs embeddings as wide as the output; found {tied_to.embedding_dim} "
-            f"and {body.output_dim}."
+            f"model.tied_embeddings needs embeddings as wide as the output; found {tied_to.embedding_dim} and {width}."
         )
-    return NextTokenHead(body.output_dim, size, tied_to=tied_to)
+    return NextTokenHead(width, size, tied_to=tied_to)
 
 
-def _next_values(body: Body, config: NeuralConfig, spec: Spec) -> nn.Module:
-    return GaussianHead(body.output_dim, spec.size)
+def _next_values(body: Body, width: int, config: NeuralConfig, spec: Spec) -> nn.Module:
+    return GaussianHead(width, spec.size)
 
 
-def _pooling(body: Body, config: NeuralConfig) -> Pooling:
-    return Pooling(config.pooling, body.output_dim, both_ends=config.reads_both_ways)
+def _pooling(width: int, config: NeuralConfig) -> Pooling:
+    if config.pairing == "siamese":  # there is one step, which was pooled
+        return Pooling("last", width)
+    return Pooling(config.pooling, width, both_ends=config.reads_both_ways)
 
 
-def _label(body: Body, config: NeuralConfig, spec: Spec) -> nn.Module:
+def _label(body: Body, width: int, config: NeuralConfig, spec: Spec) -> nn.Module:
     assert isinstance(spec, LabelSpec)
     weights = balanced(spec.counts) if config.label_weights == "balanced" else None
     rarer = int(np.argmin(spec.counts)) if len(spec.counts) == 2 and spec.counts[0] != spec.counts[1] else 1
-    return LabelHead(_pooling(body, config), spec.size, weights=weights, threshold=config.threshold, rarer=rarer)
+    return LabelHead(_pooling(width, config), spec.size, weights=weights, threshold=config.threshold, rarer=rarer)
 
 
-def _labels(body: Body, config: NeuralConfig, spec: Spec) -> nn.Module:
-    return LabelSetHead(_pooling(body, config), spec.size, threshold=config.threshold)
+def _labels(body: Body, width: int, config: NeuralConfig, spec: Spec) -> nn.Module:
+    return LabelSetHead(_pooling(width, config), spec.size, threshold=config.threshold)
 
 
-def _number(body: Body, config: NeuralConfig, spec: Spec) -> nn.Module:
-    return NumberHead(_pooling(body, config))
+def _number(body: Body, width: int, config: NeuralConfig, spec: Spec) -> nn.Module:
+    return NumberHead(_pooling(width, config))
 
 
-def _tag(body: Body, config: NeuralConfig, spec: Spec) -> nn.Module:
-    return TagHead(body.output_dim, spec.size)
+def _tag(body: Body, width: int, config: NeuralConfig, spec: Spec) -> nn.Module:
+    if not config.crf:
+        return TagHead(width, spec.size)
+    assert isinstance(spec, TagSpec)
+    follow, begin, end = legal_transitions(spec.names, spec.scheme)
+    crf = LinearChainCRF(spec.size, can_follow=follow, can_begin=begin, can_end=end)
+    return CRFTagHead(width, crf, spec.size)
 
 
 def balanced(counts: Sequence[int]) -> list[float]:
@@ -177,8 +195,8 @@ def balanced(counts: Sequence[int]) -> list[float]:
 class HeadKind:
     """A row of HEADS."""
 
-    build: Callable[[Body, NeuralConfig, Spec], nn.Module]
-    """Given the target's spec."""
+    build: Callable[[Body, int, NeuralConfig, Spec], nn.Module]
+    """Given the width of what it reads, and the target's spec."""
     sees_all: bool
     """Whether the body may see the whole sequence: nothing that is asked for stands in it."""
 
@@ -209,26 +227,28 @@ def check_sees_all(schema: Schema, setting: str) -> None:
 
 def build_model(body: nn.Module, config: NeuralConfig, schema: Schema) -> HeadedModel:
     """The body with a head for each target of the schema."""
-    if config.pairing == "siamese":
-        body = _siamese(body, config, schema)
+    siamese = _siamese(cast(Body, body), config, schema) if config.pairing == "siamese" else None
+    width = cast(Body, body).output_dim if siamese is None else siamese.output_dim
     heads = {
-        name: HEADS[target.head].build(cast(Body, body), config, schema.specs[target.spec])
+        name: HEADS[target.head].build(cast(Body, body), width, config, schema.specs[target.spec])
         for name, target in schema.targets.items()
     }
     weights = {name: target.weight for name, target in schema.targets.items()}
-    model = HeadedModel(body, heads, weights, schema.main_spec.size, max_steps=config.max_steps)
+    model = HeadedModel(body, heads, weights, schema.main_spec.size, max_steps=config.max_steps, siamese=siamese)
     is_text = isinstance(next(iter(schema.specs.values())), TokenSpec)
     if config.max_steps and (not is_text or TAG in schema.kinds or model.continues):
-        raise ConfigError(f"model.max_steps = {config.max_steps} goes with texts that have a label or a number; drop it.")
+        raise ConfigError(
+            f"model.max_steps = {config.max_steps} goes with texts that have a label or a number; drop it."
+        )
     model.can_compile = model.continues or not is_text  # texts differ in length from batch to batch
     return model
 
 
-def _siamese(body: nn.Module, config: NeuralConfig, schema: Schema) -> nn.Module:
+def _siamese(body: Body, config: NeuralConfig, schema: Schema) -> Siamese:
     spec = schema.only_input()
     if not isinstance(spec, TokenSpec) or spec.num_texts != 2:
         raise ConfigError("model.pairing = siamese goes with pairs of texts that have a label or a number; drop it.")
-    return SiameseBody(body, _pooling(cast(Body, body), config))
+    return Siamese(Pooling(config.pooling, body.output_dim, both_ends=config.reads_both_ways))
 
 
 def cutoffs_for(vocab_size: int) -> list[int]:

@@ -11,39 +11,31 @@ Shapes: B batch, T steps, D width of what is pooled.
 
 from __future__ import annotations
 
-from typing import cast
-
 import torch
 from torch import Tensor, nn
 
 from ..data.batch import Tokens
 from ..layers.heads import Pooling
-from .contract import Body, Encoded, Fields, State, only
+from .contract import Body, Encoded, Fields, only
 
 
-class SiameseBody(nn.Module):
-    carries_state = False
-
-    def __init__(self, body: nn.Module, pooling: Pooling):
+class Siamese(nn.Module):
+    def __init__(self, pooling: Pooling):
         super().__init__()
-        self.body, self.pooling = cast(Body, body), pooling
-        self.context, self.embedding = self.body.context, self.body.embedding
-        self.output_dim = 4 * pooling.output_dim
+        self.pooling, self.output_dim = pooling, 4 * pooling.output_dim
 
-    def initial_state(self, batch_size: int) -> State:
-        return self.body.initial_state(batch_size)
-
-    def encode(self, inputs: Fields, state: State | None = None, *, with_layers: bool = False) -> Encoded:
-        stream = self.body.encode({"tokens": _apart(only(inputs))}, None, with_layers=with_layers).stream
+    def encode(self, body: Body, inputs: Fields, *, with_layers: bool = False) -> Encoded:
+        stream = body.encode({"tokens": _apart(only(inputs))}, None, with_layers=with_layers).stream
         u, v = self.pooling(stream.hidden, stream.lengths).unflatten(0, (2, -1))  # (1)  (B, D) each
         hidden = torch.cat([u, v, (u - v).abs(), u * v], dim=-1)  # (2)
         return Encoded.of(hidden.unsqueeze(1), None, None, stream.layers)
 
 
 def _apart(tokens: Tokens) -> Tokens:
-    """Rows of two texts -> the first texts of all rows, then the second: (B, T) -> (2B, T')."""
+    """Rows of two texts -> all first texts, then all second ones, each up to its boundary: (B, T) -> (2B, T')."""
     segments = tokens.segments if tokens.segments is not None else torch.zeros_like(tokens.ids)
-    is_token = torch.ones_like(segments, dtype=torch.bool) if tokens.is_token is None else tokens.is_token
+    is_token = torch.ones_like(segments, dtype=torch.bool) if tokens.is_token is None else tokens.is_token.clone()
+    is_token[:, 0] = False  # the boundary before the first text: the second has none
     belongs = torch.cat([is_token & (segments == number) for number in range(2)])  # (2B, T)
     length = max(1, int(belongs.sum(dim=1).max()))
     order = (~belongs).to(torch.int8).argsort(dim=1, stable=True)[:, :length]  # its own tokens first
@@ -53,6 +45,5 @@ def _apart(tokens: Tokens) -> Tokens:
         return torch.cat([tensor, tensor])[rows, order]
 
     is_there = belongs[rows, order]
-    is_there[:, 0] = True  # a text of nothing is one token that nobody reads anything into
-    characters = None if tokens.characters is None else take(tokens.characters)
-    return Tokens(take(tokens.ids), None if bool(is_there.all()) else is_there, characters=characters)
+    is_there[:, 0] = True  # where a row was cut so short that nothing is left of a text, one token stands for it
+    return Tokens(take(tokens.ids), None if bool(is_there.all()) else is_there)

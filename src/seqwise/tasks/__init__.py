@@ -20,6 +20,7 @@ from ..errors import ConfigError, did_you_mean
 from .label import LabelTask
 from .numbers import NumbersTask
 from .pairs import PairsTask
+from .task import ReadsQuestions as ReadsQuestions
 from .task import Task as Task
 from .task import goal_of as goal_of
 from .text import TextTask

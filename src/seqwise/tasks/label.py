@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..data.annotated import LabelledData
+from ..data.annotated import Answer, LabelledData, LabelledRow
 from ..data.builtin import is_example_set
 from ..data.examples import ExampleData, ExampleStore
 from ..data.label_files import open_labelled, open_whole_labelled, texts_of
 from ..data.schema import LABEL, LABELS, NUMBER, LabelSpec, NumberSpec, Schema, TokenSpec, answer_schema
 from ..data.text_examples import TextStore, build_label_store
 from ..data.toys import open_examples
-from ..errors import ConfigError
+from ..errors import ConfigError, DataError
 from ..goals.goal import OnProgress, Tell
 from ..settings import DataConfig, TokenizerConfig
 from ..text import Tokenizer, train_tokenizer
@@ -53,9 +53,19 @@ class LabelTask:
         labels = spec.names if isinstance(spec, LabelSpec) else ()
         return open_whole_labelled([source], config.columns, labels), "whole"
 
-    def questions(self, path: str, schema: Schema, config: DataConfig) -> Iterator[tuple[str, ...]]:
+    def open_questions(self, source: str, schema: Schema, config: DataConfig) -> tuple[ExampleData | LabelledData, str]:
         """The texts of a file, to be labelled: it needs no labels."""
-        return texts_of(path, config.columns)
+        if not Path(source).is_file():
+            return self.open_other(source, None, schema, config)
+        rows = [LabelledRow(texts, UNANSWERED[schema.kind]) for texts in texts_of(source, config.columns)]
+        if not rows:
+            raise DataError(f"{source}: there is no text in it to be labelled.")
+        asks_for: Any = "number" if schema.kind == NUMBER else schema.kind
+        return LabelledData(Path(source).name, {"whole": rows}, asks_for, "read whole"), "whole"
+
+    def questions(self, asked: Sequence[str | Sequence[str]], schema: Schema) -> TextStore:
+        texts = [(text,) if isinstance(text, str) else tuple(text) for text in asked]
+        return build_label_store([LabelledRow(text, UNANSWERED[schema.kind]) for text in texts], schema)
 
     def schema(
         self, data: ExampleData | LabelledData, config: TokenizerConfig, tell: Tell, base: Schema | None = None
@@ -85,6 +95,10 @@ class LabelTask:
         if sizes[0] != sizes[1] or found.targets != schema.targets or found.inputs != schema.inputs:
             raise ConfigError(f"{data.name} has other inputs or labels than the model was trained for.")
         return data.parts[part]
+
+
+UNANSWERED: dict[str, Answer] = {LABEL: "", LABELS: (), NUMBER: 0.0}
+"""What stands in the place of an answer, by the kind of target."""
 
 
 def _is_toy(source: str) -> bool:

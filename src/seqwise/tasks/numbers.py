@@ -28,6 +28,8 @@ class NumbersTask:
         return open_numbers(source, columns=columns), split
 
     def schema(self, data: NumberData, config: TokenizerConfig, tell: Tell, base: Schema | None = None) -> Schema:
+        if base is not None and base.kind == NEXT_VALUES:
+            return base  # with its scaling
         if config.kind != "auto":
             raise ConfigError(f"--tokenizer {config.kind}: numbers have no tokenizer; drop it.")
         return series_schema(scaling_of(data))

@@ -41,6 +41,8 @@ class PairsTask:
         return open_pairs(names, columns=columns), split or "test"
 
     def schema(self, data: PairData, config: TokenizerConfig, tell: Tell, base: Schema | None = None) -> Schema:
+        if base is not None and base.kind == SEQUENCE:
+            return base
         sides = [[pair[side] for pair in data.parts["train"]] for side in range(2)]
         kinds = [_kind_of(side) for side in sides]
         asked = [config.source_kind if config.source_kind != "auto" else config.kind, config.kind]

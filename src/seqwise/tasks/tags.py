@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..data.annotated import TaggedData
+from ..data.annotated import TaggedData, TaggedRow
 from ..data.schema import TAG, LabelSpec, Schema, TagSpec, TokenSpec, tag_schema
 from ..data.tag_files import open_tagged, open_whole_tagged, words_of
 from ..data.text_examples import TextStore, build_tag_store
+from ..errors import DataError
 from ..goals.goal import OnProgress, Tell
 from ..settings import DataConfig, TokenizerConfig
 from ..text import Tokenizer, train_tokenizer
@@ -35,9 +36,20 @@ class TagsTask:
             return open_tagged([source], columns=config.columns if Path(source).exists() else ()), split or "test"
         return open_whole_tagged([source], config.columns, schema.target("tags", TagSpec).names), "whole"
 
-    def questions(self, path: str, schema: Schema, config: DataConfig) -> Iterator[tuple[str, ...]]:
+    def open_questions(self, source: str, schema: Schema, config: DataConfig) -> tuple[TaggedData, str]:
         """The words of each row of a file, to be tagged: it needs no tags."""
-        return words_of(path, config.columns)
+        if not Path(source).is_file():
+            return self.open_other(source, None, schema, config)
+        rows = [_untagged(words) for words in words_of(source, config.columns)]
+        if not rows:
+            raise DataError(f"{source}: there are no words in it to be tagged.")
+        return TaggedData(
+            Path(source).name, {"whole": rows}, schema.target("tags", TagSpec).scheme, "read whole"
+        ), "whole"
+
+    def questions(self, asked: Sequence[str | Sequence[str]], schema: Schema) -> TextStore:
+        """A text is split at white space; words may be given one by one."""
+        return build_tag_store([_untagged(row.split() if isinstance(row, str) else row) for row in asked], schema)
 
     def schema(self, data: TaggedData, config: TokenizerConfig, tell: Tell, base: Schema | None = None) -> Schema:
         rows = data.parts["train"]
@@ -56,11 +68,17 @@ class TagsTask:
             LabelSpec(data.labels, [labels[label] for label in data.labels]) if data.labels else None,
         )
 
-    def stores(self, data: TaggedData, schema: Schema, on_progress: OnProgress = lambda *_: None) -> dict[str, TextStore]:
+    def stores(
+        self, data: TaggedData, schema: Schema, on_progress: OnProgress = lambda *_: None
+    ) -> dict[str, TextStore]:
         return {part: self.store(data, part, schema) for part in data.parts}
 
     def store(self, data: TaggedData, part: str, schema: Schema) -> TextStore:
         return build_tag_store(data.parts[part], schema)
+
+
+def _untagged(words: Sequence[str]) -> TaggedRow:
+    return TaggedRow(tuple(words), ("",) * len(words))
 
 
 def _make_tokenizer(words: list[str], config: TokenizerConfig, tell: Tell) -> Tokenizer:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Any, Protocol, runtime_checkable
 
 from ..data.schema import Schema
 from ..goals import GOALS, AnyGoal
@@ -41,6 +42,19 @@ class Task(Protocol):
 
     def stores(self, data: Any, schema: Schema, on_progress: OnProgress = lambda *_: None) -> dict[str, Any]: ...
     def store(self, data: Any, part: str, schema: Schema) -> Any: ...
+
+
+@runtime_checkable
+class ReadsQuestions(Protocol):
+    """A task whose data can be read without its answers, to be answered."""
+
+    def open_questions(self, source: str, schema: Schema, config: DataConfig) -> tuple[Any, str]:
+        """What is asked in a file, as data of one part, and the name of the part; `config` is the run's."""
+        ...
+
+    def questions(self, asked: Sequence[str | Sequence[str]], schema: Schema) -> Any:
+        """The same for texts that are at hand: a store of them."""
+        ...
 
 
 def goal_of(task: Task, schema: Schema) -> AnyGoal:

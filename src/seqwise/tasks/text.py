@@ -41,6 +41,8 @@ class TextTask:
 
     def schema(self, data: TextData, config: TokenizerConfig, tell: Tell, base: Schema | None = None) -> Schema:
         check_learnable(data)
+        if base is not None and base.kind == NEXT_TOKEN:
+            return base
         if base is not None and "tokens" in base.inputs:
             return text_schema(base.input("tokens", TokenSpec).tokenizer)
         return text_schema(_make_tokenizer(config, data, tell))

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from ..config import build
-from ..data.schema import Schema, TokenSpec
+from ..data.schema import ASKED_FOR, Schema, TokenSpec
 from ..errors import CheckpointError, ConfigError
 from ..goals import AnyGoal
 from ..goals.goal import OnProgress, Tell
@@ -56,10 +56,11 @@ def prepare(
     data = task.open(data_config)
     for sentence in (data.description, *data.notes):
         tell(sentence)
-    schema = schema or _schema_of(task, data, tokenizer, base, tell)
+    schema = schema or task.schema(data, tokenizer, tell, base.schema if base is not None else None)
+    check_does(request.model, schema, data.name)
     stores = task.stores(data, schema, on_progress)
     sized = _choose_sizes(request, settings, base, schema, goal_of(task, schema), data, stores)
-    found = {name: value for name, value in sized.data.items() if getattr(data_config, name) is None}
+    found = {name: value for name, value in sized.data.items() if getattr(data_config, name) in (None, [])}
     data_config = replace(data_config, **found, fingerprint=data.fingerprint, description=data.description)
     if isinstance(schema.main_spec, TokenSpec):
         tokenizer = replace(tokenizer, kind=schema.main_spec.tokenizer.kind)  # type: ignore[arg-type]
@@ -79,7 +80,7 @@ def prepare(
 def choose_task(request: Request) -> Task:
     """The task that was asked for, or that the data is taken for; the family must do it."""
     found = task_named(task_for(request.task, request.source, request.columns or ()))
-    doing = [name for name, row in MODELS.items() if row.does(found.kinds)]
+    doing = [name for name, row in MODELS.items() if row.does_some(found.kinds)]
     if request.model not in doing:
         raise ConfigError(
             f"{request.source[0]} is taken for {found.name} ({found.title}), which {request.model} does not do. "
@@ -116,11 +117,14 @@ def _checked_settings(request: Request, row: Family, task: Task) -> dict[str, di
     return settings
 
 
-def _schema_of(task: Task, data: Any, tokenizer: TokenizerConfig, base: Run | None, tell: Tell) -> Schema:
-    """The base's own where the same is asked for; else the task's, with what the base has learned to read."""
-    if base is not None and base.config.task == task.name:
-        return base.schema
-    return task.schema(data, tokenizer, tell, base.schema if base is not None else None)
+def check_does(model: str, schema: Schema, name: str) -> None:
+    """Refuse a family that does not answer what this very data asks for."""
+    if not family(model).does(schema.kinds):
+        doing = [other for other, row in MODELS.items() if row.does(schema.kinds)]
+        asked = " and ".join(ASKED_FOR[kind] for kind in schema.kinds)
+        raise ConfigError(
+            f"{name} asks for {asked}, which {model} does not answer. Families that do: {', '.join(doing)}."
+        )
 
 
 @dataclass(frozen=True)
