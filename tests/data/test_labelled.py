@@ -41,12 +41,12 @@ LABELLED = {
     "id.csv": lines([(place, *row) for place, row in enumerate(NUMBERED)], ",", "id,text,label"),
     "few.csv": lines(NUMBERED[:5], ",", "text,label"),
     "spam.csv": lines([("spam" if n % 2 else "ham", text) for n, text in enumerate(TEXTS, start=1)], ","),
-    "short.csv": lines([("Mac" + "abcdefghij"[n // 9] + "ald" * (n % 9), n % 3) for n in range(90)], ",", "name,language"),
+    "short.csv": lines([("Mac" + "abcdefghij"[n // 9] + "ald" * (n % 9), n % 3) for n in range(90)], ",", "name,topic"),
     "similar.csv": lines([(text, text[::-1], n / 7) for n, text in enumerate(TEXTS)], ",", "sentence1,sentence2,score"),
     "plain.tsv": lines(ROWS, "\t"),
     "sorted.tsv": lines(SORTED, "\t"),
     "named.tsv": lines(ROWS, "\t", "sentence\tlabel"),
-    "pair.tsv": lines([(text, text.upper(), n % 3) for n, text in enumerate(TEXTS)], "\t", "premise\thypothesis\tclass"),
+    "pair.tsv": lines([(text, text.upper(), n % 3) for n, text in enumerate(TEXTS)], "\t", "premise\thypothesis\tspam"),
     "two.csv": lines([(n % 4 + 1, f"{text} title", text) for n, text in enumerate(TEXTS)], ","),
     "more.tsv": lines(
         [("gj04" if n < 50 else "cj99", n % 2, "*" * (n % 2), text) for n, text in enumerate(TEXTS)], "\t"
@@ -163,7 +163,7 @@ def test_folders_of_texts_are_labels_where_the_parts_tell_and_asked_for_where_no
         ("id.csv", ("text",), "label", "label"),
         ("two.csv", ("column 2", "column 3"), "column 1", "label"),
         ("similar.csv", ("sentence1", "sentence2"), "score", "number"),
-        ("pair.tsv", ("premise", "hypothesis"), "class", "label"),
+        ("pair.tsv", ("premise", "hypothesis"), "spam", "label"),
         ("plain.tsv", ("column 1",), "column 2", "label"),
         ("lists.jsonl", ("text",), "labels", "labels"),
         ("unnamed.jsonl", ("a",), "b", "label"),

@@ -14,6 +14,7 @@ from .labelled import given_roles, has_roles, label_files, reading_of
 from .pairs import looks_like_pairs
 from .public import PUBLIC, is_label_set, is_pair_set, is_tag_set
 from .source import unknown_set
+from .tag_files import looks_tagged
 
 NEEDED = {".csv": "a table with one step a row", ".tsv": "a pair on each line", ".jsonl": "an object on each line"}
 
@@ -21,6 +22,8 @@ NEEDED = {".csv": "a table with one step a row", ".tsv": "a pair on each line", 
 def task_of(sources: Sequence[str]) -> str:
     """What the data is taken for where nobody said: by the name of the set, by the suffix and beginning of the file."""
     first = str(sources[0])
+    if looks_tagged(sources):
+        return "tags"
     if looks_labelled(sources) or (not Path(first).exists() and is_example_set(first)):
         return "label"
     if looks_like_pairs([str(source) for source in sources]):
@@ -36,8 +39,9 @@ def task_for(asked: str | None, sources: Sequence[str], columns: Sequence[str] =
         return "tags" if "tags" in given_roles(columns) else "label"
     if columns:
         return "label" if _are_text_and_label(sources, columns) else _other_task(sources)
-    for source in map(Path, sources):
-        _check_one_reading(source)
+    if not looks_tagged(sources):
+        for source in map(Path, sources):
+            _check_one_reading(source)
     return task_of(sources)
 
 

@@ -216,7 +216,8 @@ def _taken_for(table: Table, roles: Roles, given: dict[str, str]) -> str:
     texts = " and ".join(roles.texts)
     header = "" if table.has_header else ", and there is no header"
     if roles.asks_for == "number":
-        numbers = [float(cell) for row in table.rows if is_number(cell := row.cells[place])]
+        cells = [cell for row in table.rows if is_number(cell := row.cells[place])]
+        numbers = [number for number in map(float, cells) if math.isfinite(number)]
         told = f"numbers in {roles.answer} ({min(numbers, default=0):g} to {max(numbers, default=0):g})"
         if "number" not in given:
             told += f" (if they are labels, add --columns label={roles.answer.removeprefix('column ')})"
@@ -287,12 +288,11 @@ def _answer(cell: Cell, roles: Roles, mark: str, where: str, known: Sequence[str
     if roles.asks_for == "number":
         return _number(cell, where)
     labels = _labels(cell, mark) if roles.asks_for == "labels" else (_label(cell),)
-    for label in labels if known is not None else ():
-        if label and label not in known:
-            raise DataError(
-                f"{where}: the model does not know the label {shown(label)}. {did_you_mean(label, known)} "
-                "If the labels stand in another column, name it with --columns label=NAME."
-            )
+    if known is not None and (unknown := [label for label in labels if label and label not in known]):
+        raise DataError(
+            f"{where}: the model does not know the label {shown(unknown[0])}. {did_you_mean(unknown[0], known)} "
+            "If the labels stand in another column, name it with --columns label=NAME."
+        )
     return labels if roles.asks_for == "labels" else labels[0] or None
 
 

@@ -27,7 +27,7 @@ CLASS_NAMES = (  # the first that a table has is it
     *("emotion", "sentiment", "polarity", "language", "nationality", "entailment_judgment", "is_duplicate"),
     *("is_spam", "is_toxic", "spam", "toxic", "quality"),
 )
-RATING_NAMES = ("rating", "stars", "target")
+RATING_NAMES = ("rating", "stars")
 NUMBER_NAMES = ("score", "similarity", "relatedness_score", "relatedness", "number", "value")
 LABEL_NAMES = (*CLASS_NAMES, *RATING_NAMES)
 TEXT_NAMES = (
@@ -272,7 +272,7 @@ def _listed(table: Table) -> str:
 def _asks_for(table: Table, name: str, given: dict[str, str]) -> Literal["label", "labels", "number"]:
     for role in ("labels", "number"):
         if role in given:
-            return role  # type: ignore[return-value]
+            return role
     place = table.checked_place(name)
     cells = {row.cells[place] for row in table.rows} - {""}
     if any(isinstance(cell, tuple) for cell in cells):

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 from ..errors import ConfigError, DataError, did_you_mean
 from .files import kind_of, lines_of, read_text
@@ -192,7 +192,7 @@ def is_header(first: Sequence[Cell], rest: Sequence[TableRow], known_names: Coll
     return are_names and any(sum(len(c.split()) for c in column) >= TEXT_WORDS * len(column) for column in columns)
 
 
-def is_number(cell: Cell) -> bool:
+def is_number(cell: Cell) -> TypeGuard[str]:
     try:
         float(cell)  # type: ignore[arg-type]
     except (ValueError, TypeError):
