@@ -26,6 +26,10 @@ class ExampleStore:
     def __len__(self) -> int:
         return len(self.inputs)
 
+    def answers_of(self, target: str) -> np.ndarray:
+        """Of its only target."""
+        return self.answers
+
     @property
     def lengths(self) -> np.ndarray:
         """Steps of each example."""

@@ -14,10 +14,12 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 
+from ..text.words import WordTokenizer
 from .annotated import LabelledRow, TaggedRow
 from .batch import Batch, Labels, LabelSets, Tags, Tokens, Values
 from .pair_store import Rows
 from .schema import LABEL, LABELS, NUMBER, TAG, LabelSpec, Schema, TokenSpec
+from .tag_layouts import TagLayout
 
 POOL = 32  # batches among which rows are put together by length
 REPLACED = 0.5  # of words that training has once: read as unknown, so that unknown words are learned too
@@ -97,6 +99,10 @@ class TextStore:
     segments: np.ndarray | None = None
     """(tokens,) int8: which of two texts each token belongs to; None where there is one."""
     spelled: Spelled | None = None
+    unknown: int | None = None
+    """Tags: the token that words are read as which the tokenizer does not know; None where it knows all pieces."""
+    layout: TagLayout | None = None
+    """Tags: how the file was written, in which answers are written too."""
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -109,6 +115,11 @@ class TextStore:
     def answers(self) -> np.ndarray:
         """Of the main target, a label, a set of them or a number for each row."""
         return self.main.values
+
+    def answers_of(self, target: str) -> np.ndarray:
+        """The same of another target."""
+        column: Any = self.targets[target]
+        return column.values
 
     @property
     def lengths(self) -> np.ndarray:
@@ -173,7 +184,7 @@ COLUMNS = {LABEL: _of_labels, LABELS: _of_label_sets, NUMBER: _of_numbers}
 """By the kind of target."""
 
 
-def build_tag_store(rows: Sequence[TaggedRow], schema: Schema) -> TextStore:
+def build_tag_store(rows: Sequence[TaggedRow], schema: Schema, layout: TagLayout | None = None) -> TextStore:
     spec, targets = schema.input("tokens", TokenSpec), dict[str, Column]()
     encoded = [spec.encode_words(row.words) for row in rows]
     tokens, steps = Rows.of(ids for ids, _ in encoded), Rows.of(places for _, places in encoded)
@@ -183,7 +194,9 @@ def build_tag_store(rows: Sequence[TaggedRow], schema: Schema) -> TextStore:
             targets[name] = TagColumn(Rows.of(answers.encode(row.tags) for row in rows), steps)
         else:
             targets[name] = AnswerColumn(answers.encode([row.label or "" for row in rows]))
-    return TextStore(tokens, targets, rows, spelled=_spell(spec, rows, tokens, steps) if spec.alphabet else None)
+    spelled = _spell(spec, rows, tokens, steps) if spec.alphabet else None
+    unknown = spec.tokenizer.unknown if isinstance(spec.tokenizer, WordTokenizer) else None
+    return TextStore(tokens, targets, rows, spelled=spelled, unknown=unknown, layout=layout)
 
 
 def _spell(spec: TokenSpec, rows: Sequence[TaggedRow], tokens: Rows, steps: Rows) -> Spelled:
@@ -211,14 +224,12 @@ class RowBatches:
         *,
         batch_size: int,
         seed: int = 0,
-        rare: np.ndarray | None = None,
-        unknown: int = 0,
     ):
-        """`rare` (V,) bool: tokens that are read as `unknown` half of the time; None where none are."""
-        self.store, self.seed, self.unknown = store, seed, unknown
+        self.store, self.seed = store, seed
         self.batch_size = min(batch_size, len(store))
         self.steps_per_epoch = -(-len(store) // self.batch_size)
-        self.rare = None if rare is None else torch.from_numpy(rare)
+        self.rare = None if store.unknown is None else torch.from_numpy(rare_tokens(store))
+        """(V,) bool: tokens that are read as unknown half of the time; None where none are."""
         self._epoch = -1
 
     def batch(self, step: int, model: object = None) -> Batch:
@@ -238,13 +249,12 @@ class RowBatches:
 
     def _with_unknown(self, batch: Batch, step: int) -> Batch:
         tokens, random = batch.inputs["tokens"], torch.Generator().manual_seed(hash((self.seed, step)) % (1 << 62))
-        assert self.rare is not None
+        assert self.rare is not None and self.store.unknown is not None  # noqa: PT018
         is_replaced = self.rare[tokens.ids] & (torch.rand(tokens.shape, generator=random) < REPLACED)
-        read: Tokens = replace(tokens, ids=tokens.ids.masked_fill(is_replaced, self.unknown))
+        read: Tokens = replace(tokens, ids=tokens.ids.masked_fill(is_replaced, self.store.unknown))
         return replace(batch, inputs={**batch.inputs, "tokens": read})
 
 
-def rare_tokens(store: TextStore, size: int, *, max_count: int = 1) -> np.ndarray:
-    """(V,) bool: tokens that a store has at most so many times."""
-    counts = np.bincount(store.tokens.ids, minlength=size)
-    return (counts > 0) & (counts <= max_count)
+def rare_tokens(store: TextStore) -> np.ndarray:
+    """(V,) bool: tokens that a store has once."""
+    return np.bincount(store.tokens.ids) == 1

@@ -35,6 +35,10 @@ class AnswerStore(Protocol):
         ...
 
     def __len__(self) -> int: ...
+    def answers_of(self, target: str) -> np.ndarray:
+        """Of another target than the main one."""
+        ...
+
     def batch(self, chosen: np.ndarray | slice) -> Batch: ...
     def in_order_of_length(self, batch_size: int) -> list[np.ndarray]: ...
 
@@ -309,28 +313,37 @@ def answers_of(model: Answerer, store: AnswerStore, target: str | None = None) -
     with evaluating(model):
         for chosen in order:
             batch = store.batch(chosen).to(device)
-            prediction = model.predict(batch) if target is None else model.predict(batch, target)  # type: ignore[call-arg]
+            prediction = model.predict(batch, target)
             wanted = batch if target is None else Batch(batch.inputs, {target: batch.targets[target]})
             log_probs = None if prediction.log_probs is None else prediction.log_probs.cpu().numpy()
             nats = -model.score(wanted)[0][:, 0].double().cpu().numpy()
             found.append((prediction.answers.cpu().numpy(), nats, log_probs))
     back = np.argsort(np.concatenate(order), kind="stable")
-    answers, nats = (np.concatenate([one[part] for one in found])[back] for part in range(2))  # type: ignore[misc]
+    answers, nats = (np.concatenate([one[part] for one in found])[back] for part in range(2))
     if found[0][2] is None:
         return Answers(answers, nats, None)
     return Answers(answers, nats, np.concatenate([one[2] for one in found if one[2] is not None])[back])
 
 
 def evaluate_answers(
-    model: Answerer, store: AnswerStore, names: Sequence[str] = (), *, scored: str = "", scale: float = 1.0
+    model: Answerer,
+    store: AnswerStore,
+    names: Sequence[str] = (),
+    *,
+    target: str | None = None,
+    scored: str = "",
+    scale: float = 1.0,
 ) -> AnswerScore:
-    """Answer every example of a part. `names` of the labels; `scale`: what one of a number stands for."""
-    found = answers_of(model, store)
+    """Answer every example of a part, for the main target or another one.
+
+    `names` of the labels; `scale`: what one of a number stands for.
+    """
+    found, wanted = answers_of(model, store, target), store.answers if target is None else store.answers_of(target)
     signature = "|".join([*([scored] if scored else []), f"bootstrap=1000x{len(store)}", f"seqwise={__version__}"])
     if found.log_probs is None:
-        wanted, answers = store.answers.astype(np.float64) * scale, found.answers.astype(np.float64) * scale
-        return NumberScore(wanted, answers, found.nats + np.log(scale), f"squared error|{signature}")
+        numbers, answers = wanted.astype(np.float64) * scale, found.answers.astype(np.float64) * scale
+        return NumberScore(numbers, answers, found.nats + np.log(scale), f"squared error|{signature}")
     names = list(names) or [str(label) for label in range(found.log_probs.shape[1])]
-    if store.answers.ndim == 2:
-        return LabelSetScore(store.answers, found.answers, found.nats, names, f"micro F1|{signature}")
-    return LabelScore(store.answers, found.answers, found.log_probs, names, f"accuracy|{signature}")
+    if wanted.ndim == 2:
+        return LabelSetScore(wanted, found.answers, found.nats, names, f"micro F1|{signature}")
+    return LabelScore(wanted, found.answers, found.log_probs, names, f"accuracy|{signature}")

@@ -210,7 +210,9 @@ class Forecaster(Model, Protocol):
 class Answerer(Model, Protocol):
     """A model that labels, tags or explains what it reads."""
 
-    def predict(self, batch: Batch, /) -> Prediction: ...
+    def predict(self, batch: Batch, target: str | None = None, /) -> Prediction:
+        """Of the main target, or another one."""
+        ...
 
 
 @runtime_checkable

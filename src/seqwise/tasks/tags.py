@@ -10,6 +10,7 @@ from typing import Any
 from ..data.annotated import TaggedData, TaggedRow
 from ..data.schema import TAG, LabelSpec, Schema, TagSpec, TokenSpec, tag_schema
 from ..data.tag_files import open_tagged, open_whole_tagged, words_of
+from ..data.tag_layouts import layout_of
 from ..data.text_examples import TextStore, build_tag_store
 from ..errors import DataError
 from ..goals.goal import OnProgress, Tell
@@ -43,9 +44,8 @@ class TagsTask:
         rows = [_untagged(words) for words in words_of(source, config.columns)]
         if not rows:
             raise DataError(f"{source}: there are no words in it to be tagged.")
-        return TaggedData(
-            Path(source).name, {"whole": rows}, schema.target("tags", TagSpec).scheme, "read whole"
-        ), "whole"
+        scheme, layout = schema.target("tags", TagSpec).scheme, layout_of(Path(source), config.columns)
+        return TaggedData(Path(source).name, {"whole": rows}, scheme, "read whole", layout=layout), "whole"
 
     def questions(self, asked: Sequence[str | Sequence[str]], schema: Schema) -> TextStore:
         """A text is split at white space; words may be given one by one."""
@@ -74,7 +74,7 @@ class TagsTask:
         return {part: self.store(data, part, schema) for part in data.parts}
 
     def store(self, data: TaggedData, part: str, schema: Schema) -> TextStore:
-        return build_tag_store(data.parts[part], schema)
+        return build_tag_store(data.parts[part], schema, data.layout)
 
 
 def _untagged(words: Sequence[str]) -> TaggedRow:
