@@ -74,6 +74,7 @@ def aggregate(workspace: Workspace, running: Collection[str] = ()) -> Comparison
         winner=winner,
         recommendation=[*sentences, *_why_finals(workspace, is_complete)][:MAX_SENTENCES],
         passage=prepared.get("passage", ""),
+        examples=[(text, answer) for text, answer in prepared.get("examples", ())],
         passage_values=[value if math.isfinite(value) else None for value in prepared.get("passage_values", [])],
         held_out_match=Match(**held_out) if held_out else None,
         is_complete=is_complete,
@@ -185,6 +186,8 @@ def _with_scores(made: Entry, scored: list[dict[str, Any]], metric: Metric) -> t
         samples=shown.get("samples", []),
         memorization=Match(**match) if match else None,
         surprise=[(piece, bits) for piece, bits in shown.get("surprise", [])],
+        confusion=shown.get("confusion", {}),
+        answers=[(said, probability) for said, probability in shown.get("answers", [])],
         forecast=[(middle, low, high) for middle, low, high in shown.get("forecast", [])],
     )
     return made, together

@@ -9,14 +9,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
+from ..data.annotated import TaggedRow
 from ..data.numbers import NumberStore
 from ..data.pair_store import PairStore
-from ..data.schema import Schema, ValueSpec
+from ..data.schema import Schema, TagSpec, ValueSpec
 from ..data.store import TokenStore
+from ..data.text_examples import TextStore
 from ..evaluation.answers import AnswerStore, LabelSetScore, NumberScore
+from ..evaluation.entities import TagScore
 from ..evaluation.forecasts import ForecastScore
 from ..evaluation.segments import Segments
 from ..evaluation.translations import Likelihood, TranslationScore
@@ -100,6 +104,20 @@ def most_frequent_answer(train: AnswerStore, store: AnswerStore, *, scale: float
     labels, counts = np.unique(train.answers[train.answers >= 0], return_counts=True)
     is_wrong = store.answers != labels[counts.argmax()]
     return Baseline("the most frequent label", Segments.of(is_wrong, np.ones(len(store))))
+
+
+def most_frequent_tag(train: Sequence[TaggedRow], store: TextStore, spec: TagSpec) -> Baseline:
+    """Each word has the tag that it has most often in training; one that is not there, the most frequent of all."""
+    counts: dict[str, Counter[str]] = {}
+    for row in train:
+        for word, tag in zip(row.words, row.tags, strict=True):
+            counts.setdefault(word, Counter())[tag] += 1
+    usual = {word: found.most_common(1)[0][0] for word, found in counts.items()}
+    of_all = Counter(tag for row in train for tag in row.tags).most_common(1)[0][0]
+    rows = cast(Sequence[TaggedRow], store.rows)
+    answers = [[usual.get(word, of_all) for word in row.words] for row in rows]
+    score = TagScore([list(row.tags) for row in rows], answers, 0.0, spec.scheme, "baseline")
+    return Baseline("the most frequent tag of each word", score.segments)
 
 
 def most_frequent_target(train: Sequence[str], store: PairStore) -> Baseline:

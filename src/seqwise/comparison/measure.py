@@ -4,8 +4,7 @@ back."""
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Sized
+from collections.abc import Sized
 from dataclasses import asdict, replace
 from typing import Any, Protocol, TypeVar
 
@@ -13,11 +12,10 @@ import numpy as np
 import torch
 
 from ..data.batch import Batch, Values
-from ..data.examples import ExampleData, ExampleStore
 from ..data.numbers import NumberData, NumberStore
 from ..data.pair_store import PairStore
 from ..data.pairs import PairData
-from ..data.schema import LABEL, LABELS, NEXT_TOKEN, NEXT_VALUES, NUMBER, SEQUENCE, Schema, TokenSpec, ValueSpec
+from ..data.schema import LABEL, LABELS, NEXT_TOKEN, NEXT_VALUES, NUMBER, SEQUENCE, TAG, Schema, TokenSpec, ValueSpec
 from ..data.source import TextData
 from ..data.store import TokenStore, store_of_text
 from ..decoding import DecodingConfig, generate
@@ -26,13 +24,15 @@ from ..evaluation.likelihood import nats_by_position, token_nats
 from ..evaluation.translations import TranslationScore
 from ..goals import AnyGoal
 from ..goals.sequence import SequenceGoal
-from ..models.contract import Answerer, Forecaster, LanguageModel, Translator, evaluating
+from ..models.contract import Forecaster, LanguageModel, Translator, evaluating
 from ..run import Run
 from ..settings import DataConfig
 from ..tasks import Task, goal_of
 from ..text import Tokenizer
-from .baselines import Baseline, most_frequent_answer, most_frequent_target, naive_forecast, token_frequencies
+from .answers import AnswerSubject, TagSubject
+from .baselines import Baseline, most_frequent_target, naive_forecast, token_frequencies
 from .memorization import longest_match
+from .timer import Timer as Timer
 
 SAMPLES, SAMPLE_CHARACTERS = 3, 400
 SAMPLE_TEMPERATURE = 0.8
@@ -86,36 +86,6 @@ class Subject(Protocol[D, S, M]):
     def measure(self, run: Run, model: M, data: D, store: S, passage: str, score: Any, timer: Timer) -> dict[str, Any]:
         """Fields of an Entry, as many as there is time for."""
         ...
-
-
-class Timer:
-    """Seconds that may be spent, and what was left out when they were gone."""
-
-    def __init__(self, seconds: float, per_unit: float = 0.0):
-        self.ends = time.perf_counter() + seconds
-        self.per_unit = per_unit
-        """Seconds of scoring one unit of a part, as it was just measured."""
-        self.left_out: list[str] = []
-
-    @property
-    def left(self) -> float:
-        return max(0.0, self.ends - time.perf_counter())
-
-    def has_time_for(self, what: str, seconds: float = 0.0) -> bool:
-        """Whether it would fit; what does not is remembered."""
-        fits = self.left > seconds
-        if not fits:
-            self.left_out.append(what)
-        return fits
-
-    def best_of_two(self, work: Callable[[], Any]) -> float:
-        """Seconds; the first time prepares what later ones find, and is all there is where time is short."""
-        times: list[float] = []
-        while not times or (len(times) < 2 and 2 * times[0] < self.left):
-            began = time.perf_counter()
-            work()
-            times.append(time.perf_counter() - began)
-        return max(1e-9, min(times))
 
 
 class TextSubject:
@@ -225,45 +195,6 @@ class NumberSubject:
         }
 
 
-class LabelSubject:
-    timed = 200
-
-    def sizes(self, data: ExampleData, stores: dict[str, Any]) -> dict[str, int]:
-        return {part: len(store) for part, store in stores.items()}
-
-    def passage(self, data: ExampleData, part: str) -> dict[str, Any]:
-        return {}
-
-    def take(self, task: Task, data: ExampleData, part: str, schema: Schema, limit: int) -> tuple[Any, bool]:
-        return _take(goal_of(task, schema), task.store(data, part, schema), limit)
-
-    def amount(self, store: ExampleStore) -> int:
-        return len(store)
-
-    def baseline(
-        self, task: Task, data: ExampleData, store: ExampleStore, schema: Schema, config: DataConfig
-    ) -> Baseline:
-        return most_frequent_answer(task.store(data, "train", schema), store)
-
-    def score_options(self, model: Answerer) -> dict[str, Any]:
-        return {}
-
-    def as_if_trained(self, config: DataConfig) -> DataConfig:
-        return config
-
-    def measure(
-        self, run: Run, model: Answerer, data: ExampleData, store: ExampleStore, passage: str, score: Any, timer: Timer
-    ) -> dict[str, Any]:
-        batch = store.batch(slice(0, 1))
-
-        def answer() -> None:
-            for _ in range(TIMED_STEPS):
-                model.predict(batch)
-
-        with torch.inference_mode(), evaluating(model):
-            return {"ms_per_token": 1000 * timer.best_of_two(answer) / TIMED_STEPS}
-
-
 class PairSubject:
     timed = 200
 
@@ -335,9 +266,10 @@ class PairSubject:
 SUBJECTS: dict[str, Subject[Any, Any, Any]] = {
     NEXT_TOKEN: TextSubject(),
     NEXT_VALUES: NumberSubject(),
-    LABEL: LabelSubject(),
-    LABELS: LabelSubject(),
-    NUMBER: LabelSubject(),
+    LABEL: AnswerSubject(),
+    LABELS: AnswerSubject(),
+    NUMBER: AnswerSubject(),
+    TAG: TagSubject(),
     SEQUENCE: PairSubject(),
 }
 

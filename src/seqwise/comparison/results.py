@@ -97,6 +97,11 @@ class Entry:
     """Longest stretch of the samples that stands in the training part."""
     surprise: list[tuple[str, float]] = field(default_factory=list)
     """The passage, piece by piece, with the bits each took."""
+    confusion: dict[str, Any] = field(default_factory=dict)
+    """Labels: their names, and how often each (row) was answered by each (column) on the scored part."""
+    answers: list[tuple[str, float]] = field(default_factory=list)
+    """Labels and tags: what it says of each of the comparison's examples, and the probability of what was wanted;
+    of numbers minus the distance from it, of tags whether all are right."""
     forecast: list[tuple[float, float, float]] = field(default_factory=list)
     """Numbers: middle, low and high of the first column, step by step from the start of the passage on."""
     updates: int | None = None
@@ -157,6 +162,8 @@ class Comparison:
     """Two to four sentences; the first one says what was not trained."""
     passage: str = ""
     """Text: the stretch of the scored part that `surprise` colours."""
+    examples: list[tuple[str, str]] = field(default_factory=list)
+    """Labels and tags: texts of the scored part, and what should be answered: what an entry's `answers` are to."""
     passage_values: list[float | None] = field(default_factory=list)
     """Numbers: what came, first column, for `forecast` to be seen against; None where it is missing."""
     held_out_match: Match | None = None
@@ -199,6 +206,7 @@ class Comparison:
         made["metric"] = Metric(**found["metric"])
         made["ladder"], made["final"] = ([_entry(one) for one in found[stage]] for stage in ("ladder", "final"))
         made["gaps"] = [_gap(gap) for gap in found["gaps"]]
+        made["examples"] = [(text, answer) for text, answer in found.get("examples", ())]
         made["held_out_match"] = _maybe(Match, found["held_out_match"])
         return cls(**made)
 
@@ -227,6 +235,7 @@ def _entry(found: dict[str, Any]) -> Entry:
             "by_position": [(place, value) for place, value in found["by_position"]],
             "surprise": [(piece, bits) for piece, bits in found["surprise"]],
             "forecast": [(middle, low, high) for middle, low, high in found["forecast"]],
+            "answers": [(said, probability) for said, probability in found.get("answers", ())],
         }
     )
 

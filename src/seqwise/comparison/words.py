@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..data.schema import LABEL, LABELS, NEXT_TOKEN, NEXT_VALUES, NUMBER, SEQUENCE
+from ..data.schema import LABEL, LABELS, NEXT_TOKEN, NEXT_VALUES, NUMBER, SEQUENCE, TAG
 
 IN_WINDOWS = (
     "Each model reads windows of the text from nothing. A line that keeps falling uses what stood long before; "
@@ -39,6 +39,7 @@ WORDS = {
     LABEL: Words("sequences", "sequence"),
     LABELS: Words("sequences", "sequence"),
     NUMBER: Words("sequences", "sequence"),
+    TAG: Words("words", "row", "seqwise predict {} FILE"),
     SEQUENCE: Words(
         "words",
         "token",
