@@ -143,13 +143,41 @@ def test_numbers_too_far_apart_are_left_to_the_plain_recursion() -> None:
     emissions = torch.zeros(1, 3, 2, dtype=torch.float64)
     emissions[0, :2, 0] = 2000.0
     scores, lengths, follow = chain(crf, emissions, None)
-    is_exact, *_ = expect(scores.numpy(), lengths.numpy(), follow.numpy())
-    assert not is_exact
+    assert not is_exact(scores, lengths, follow)
     log_prob = crf.log_prob(emissions, torch.ones(1, 3, dtype=torch.long))
     assert log_prob.tolist() == [0.0]  # the only path that there is
     assert crf.log_marginals(emissions)[0, :, 1].tolist() == [0.0, 0.0, 0.0]
-    steep = torch.tensor([[0.0, -5000.0], [0.0, 0.0]], dtype=torch.float64)
-    assert not expect(scores.numpy(), lengths.numpy(), steep.numpy())[0]
+
+
+def is_exact(scores: Tensor, lengths: Tensor, follow: Tensor) -> bool:
+    return expect(scores.double().numpy(), lengths.numpy(), follow.double().numpy())[0]
+
+
+def test_what_falls_far_behind_and_wins_all_the_same_is_not_forgotten() -> None:
+    """Tag 1 is e**-800 at first, and ahead by as much at the end."""
+    scores, follow = torch.tensor([[[0.0, -800.0], [-1600.0, 0.0]]]), torch.tensor([[0.0, -math.inf], [-math.inf, 0.0]])
+    given = scores.double(), torch.tensor([2]), follow.double()
+    assert not is_exact(*given)
+    assert expectations(*given).log_partition.tolist() == [-800.0]
+    assert expectations(*given).marginals[0, :, 1].tolist() == [1.0, 1.0]
+    flat, steep = torch.zeros(1, 2, 2), torch.tensor([[0.0, -5000.0], [0.0, 0.0]])
+    assert is_exact(flat, torch.tensor([2]), follow)
+    assert not is_exact(flat, torch.tensor([2]), steep)
+
+
+def test_a_tag_that_cannot_be_reached_has_no_say_however_much_the_words_ask_for_it() -> None:
+    follow, scores = torch.zeros(3, 3).double(), torch.zeros(1, 40, 3).double()
+    follow[:2, 2], scores[0, 0, 2], scores[0, 1:, 2] = -math.inf, -math.inf, 50.0  # e**2000 for those who could
+    given = scores, torch.tensor([40]), follow
+    assert is_exact(*given)
+    assert expectations(*given).log_partition.tolist() == pytest.approx([40 * math.log(2)])
+    assert expectations(*given).marginals.flatten().tolist() == pytest.approx([0.5, 0.5, 0.0] * 40)
+
+
+def test_rows_of_one_word_need_no_transition() -> None:
+    given = torch.zeros(2, 1, 2).double(), torch.tensor([1, 1]), torch.full((2, 2), -math.inf).double()
+    assert is_exact(*given)
+    assert expectations(*given).log_partition.tolist() == pytest.approx([math.log(2)] * 2)
 
 
 @seeds
