@@ -18,9 +18,9 @@ class InspectOptions:
     max_lags: int = 100
     """How far back gradients and influence are followed."""
     held_out_tokens: int = 4000
-    """How much unseen text the finder of units reads."""
+    """How much held-out text the finder of units reads."""
     row: int = 0
-    """Numbers and examples: which one of the unseen part is read, or read first; from 0."""
+    """Numbers and examples: which one of the held-out part is read, or read first; from 0."""
     pairs: str | None = None
     """A file of minimal pairs; the built-in list where there is none."""
     analogies: tuple[str, ...] = ()

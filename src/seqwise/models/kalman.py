@@ -117,7 +117,7 @@ class Kalman:
     context = None
     carries_state = continues = True
     score_tracks = 1
-    """Each step waits for the one before: reading several stretches side by side gains nothing."""
+    """Each step waits for the one before: reading several segments side by side gains nothing."""
 
     def __init__(self, config: KalmanConfig, schema: Schema):
         if not isinstance(schema.only_input(), ValueSpec):
