@@ -231,7 +231,8 @@ class TrainedRun:
                 tell(sentence)
         elif not config.source:
             raise DataError(
-                f"{self.path} was {config.description}; its text is not known. Name a file: seqwise {command} {self.path} FILE"
+                f"{self.path} was {config.description}; its text is not known. "
+                f"Name a file: seqwise {command} {self.path} FILE"
             )
         else:
             check_present(self.run, config, f"seqwise {command} {self.path} NEWPATH")

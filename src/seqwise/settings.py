@@ -146,7 +146,7 @@ class TrainingConfig:
     freeze: list[str] = field(default_factory=list)
     """Patterns of names of weights that stay as they are, such as "body.*"."""
     train_tokens: int = 0
-    """Counting and EM: learn from the first so many tokens of the training part only; 0 for all."""
+    """Counting and EM: number of tokens of the training part to learn from, from its beginning; 0 for all."""
     restarts: int = 1
     """EM: how many random starts to try; the best is kept."""
     tolerance: float = 1e-5
