@@ -74,7 +74,7 @@ class KalmanConfig:
     init: Literal["subspace", "random"] = "subspace"
     """Where EM starts: from trend, season and what else of the past foretells the future, or from random dynamics."""
     noise_floor: float = 1e-6
-    """Smallest variance of any noise, in a state or a column; times the variance of the column where that is above 1."""
+    """Smallest variance of any noise, in a state or a column; times that of the column where it is above 1."""
 
     def __post_init__(self) -> None:
         if self.state_dim < 1:
