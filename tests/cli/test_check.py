@@ -49,7 +49,7 @@ def test_data_that_is_gone_or_has_changed_is_told_with_the_command_that_was_call
     Path("cats.txt").write_text(text + "and the dog\n")
     for command in ("check", "evaluate"):
         told = terminal.refuses(command, "run")
-        assert told.endswith(f"Restore it, or name a file: seqwise {command} run FILE\n")
+        assert told.endswith(f"Restore it, or name a file: seqwise {command} run FILE")
         assert "cats.txt has changed since run was trained, so its test part cannot be used." in told
     Path("cats.txt").rename("moved.txt")
     for command in ("check", "evaluate"):
