@@ -177,7 +177,7 @@ def test_what_is_learned_of_text_serves_it(strings: Path, tmp_path: Path) -> Non
     assert kept
     assert all((before[name] == after[name]).all() for name in kept)  # frozen, so still what it was
     assert any(sentence.startswith("kept: body.") for sentence in said)
-    assert "started anew: head.label (2 tensors)" in said
+    assert "started from scratch: head.label (2 tensors)" in said
     assert "left out: head.tokens" in said
 
 

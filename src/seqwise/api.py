@@ -176,7 +176,7 @@ class TrainedRun:
     def _open_questions(self, data: str | Path | None, split: str | None) -> tuple[Any, str]:
         """A file to be answered needs no answers."""
         if data is None or split is not None or not isinstance(self.task, ReadsQuestions):
-            return self._open(data, split)
+            return self._open(data, split, command="predict")
         source = owned([data], self.task.name)[0]
         return self.task.open_questions(source, self.run.schema, self.run.config.data)
 
@@ -203,7 +203,7 @@ class TrainedRun:
 
     def sources(self, data: str | Path | None = None, *, split: str | None = None) -> Iterator[str]:
         """Pairs: the sources of the run's own test part, or of other data."""
-        opened, part = self._open(data, split)
+        opened, part = self._open(data, split, command="predict")
         return (source for source, _ in opened.parts[part])
 
     @takes(DecodingConfig, default=None, without=("stop",))
@@ -239,9 +239,18 @@ class TrainedRun:
         return next(self.answers([text], **search)).text
 
     def _open(
-        self, data: str | Path | None, split: str | None, *, is_scored: bool = False, tell: Tell = lambda _: None
+        self,
+        data: str | Path | None,
+        split: str | None,
+        *,
+        is_scored: bool = False,
+        tell: Tell = lambda _: None,
+        command: str = "evaluate",
     ) -> tuple[Any, str]:
-        """The run's own data, or other data, and which part of it; what is scored should not be what was learned."""
+        """The run's own data, or other data, and which part of it; what is scored should not be what was learned.
+
+        `command` can be told other data by its name.
+        """
         config = self.run.config.data
         named = None if data is None else owned([data], self.task.name)[0]
         own = None if named is None or not is_scored else self._own_data(named)
@@ -254,15 +263,18 @@ class TrainedRun:
             for sentence in opened.notes:
                 tell(sentence)
         elif not config.source:
-            raise DataError(f"{self.path} was {config.description}; its text is not known. Name a file to score.")
+            raise DataError(
+                f"{self.path} was {config.description}; its text is not known. "
+                f"Name a file: seqwise {command} {self.path} FILE"
+            )
         else:
-            check_present(self.run, config, f"seqwise evaluate {self.path} NEWPATH")
+            check_present(self.run, config, f"seqwise {command} {self.path} NEWPATH")
             opened = self.task.open(config)
             part = split or ("test" if "test" in opened.parts else "valid")
             if opened.fingerprint != config.fingerprint:
                 raise DataError(
                     f"{', '.join(config.source)} has changed since {self.path} was trained, so its {part} part "
-                    "cannot be scored. Restore it, or name a file: seqwise evaluate RUN FILE."
+                    f"cannot be used. Restore it, or name a file: seqwise {command} {self.path} FILE"
                 )
         if part not in opened.parts:
             raise DataError(f"{opened.name} has no {part} part; it has {', '.join(opened.parts)}.")
@@ -289,7 +301,7 @@ class TrainedRun:
 
     @takes(InspectOptions)
     def inspect(self, text: str | None = None, *, target: str | None = None, **options: Any) -> Inspection:
-        """What goes on inside the model while it reads a text, or its own unseen data; settings: `InspectOptions`."""
+        """What goes on inside the model while it reads a text, or its own held-out data; settings: `InspectOptions`."""
         from .inspection.inspect import inspect_run
 
         options["analogies"] = tuple(options.get("analogies", ()))
@@ -306,7 +318,7 @@ class TrainedRun:
         """
         from .inspection.invariances import check_run
 
-        opened, part = self._open(data, split, is_scored=True, tell=tell)
+        opened, part = self._open(data, split, is_scored=True, tell=tell, command="check")
         return check_run(self.run, self.model, self.task.store(opened, part, self.run.schema))
 
     def about_prompt(self, prompt: str) -> Iterator[str]:

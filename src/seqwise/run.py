@@ -34,9 +34,9 @@ from . import __version__
 from .checks import check_run, check_task, check_writable_name
 from .config import build, parse_json, read_toml, to_json, to_toml
 from .data.old_schemas import load_old_schema
-from .data.schema import NEXT_TOKEN, Schema, TokenSpec
+from .data.schema import NEXT_TOKEN, Schema, TokenSpec, damaged
 from .errors import CheckpointError, ConfigError, did_you_mean
-from .models import family
+from .models import MODELS, family
 from .models.contract import HasWeights, Model
 from .models.headed import HeadedModel
 from .settings import DataConfig, TokenizerConfig, TrainingConfig, renamed_settings
@@ -187,6 +187,8 @@ class Run:
         vocab = path / "vocab"
         is_old = config.format < SCHEMA_FORMAT and not (vocab / "schema.json").exists()
         schema = load_old_schema(vocab, config.task) if is_old else Schema.load(vocab)
+        if not {kind for row in MODELS.values() for kind in row.learns}.issuperset(schema.kinds):
+            raise damaged(vocab / "schema.json")
         if not family(config.model_name).does(schema.kinds):
             raise ConfigError(
                 f'{path / "config.toml"}: task = "{config.task}" is not one that {config.model_name} does.'

@@ -20,7 +20,7 @@ METRIC = Metric("bits per character", "bits/char")
 
 
 def segments(value: float, noise: float, seed: int) -> Segments:
-    """Of this value; `noise` is how much it differs from other models, stretch by stretch."""
+    """Of this value; `noise` is how much it differs from other models, segment by segment."""
     random = np.random.default_rng(seed)
     totals = np.full(NUM, value * CHARACTERS) + noise * random.normal(size=NUM)
     return Segments.of(totals * value * CHARACTERS * NUM / totals.sum(), np.full(NUM, CHARACTERS))

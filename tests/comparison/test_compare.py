@@ -1056,7 +1056,7 @@ def test_words_and_characters_are_ranked_on_one_scale_with_unknown_words_spelled
 
 
 def test_too_little_data_to_tell_is_said_in_every_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A test part of 40 characters has four stretches."""
+    """A test part of 40 characters has four segments."""
     for part, num in (("train", 4000), ("valid", 2000), ("test", 40)):
         (tmp_path / f"{part}.txt").write_text((make_text() * 2)[:num], encoding="utf-8")
     monkeypatch.setattr(module, "ForkServer", Here)

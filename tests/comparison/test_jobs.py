@@ -70,9 +70,9 @@ def test_who_sees_a_window_is_validated_and_scored_in_windows_that_overlap(run_t
 def test_of_a_long_text_the_same_characters_are_scored_for_every_tokenizer(run_trials: Any) -> None:
     folder = run_trials(most=300, models=["ngram"], tokenizers=["char", "bpe"])
     scored = [folder.found(name, "scored") for name in ("ngram-char", "ngram-bpe")]
-    stretches = [np.array(found["segments"]["statistics"])[0] for found in scored]
-    assert [float(counts.sum()) for _, counts in (one.T for one in stretches)] == pytest.approx([300, 300])
-    assert [len(one) for one in stretches] == [10, 10]
+    segments = [np.array(found["segments"]["statistics"])[0] for found in scored]
+    assert [float(counts.sum()) for _, counts in (one.T for one in segments)] == pytest.approx([300, 300])
+    assert [len(one) for one in segments] == [10, 10]
     assert all("test[:300]:" in found["signature"] for found in scored)
     whole = TrainedRun(folder.run("ngram-char")).evaluate(split="test")
     assert whole.characters > 300

@@ -39,7 +39,7 @@ def test_what_was_written_is_read(folder: Workspace) -> None:
 @pytest.mark.parametrize("field", ["name", "tokenizer"])
 def test_a_name_in_the_plan_that_leads_out_of_the_folder_is_refused(folder: Workspace, field: str, name: Any) -> None:
     change(folder, "plan.json", lambda plan: plan["trials"][0].update({field: name}))
-    with pytest.raises(CheckpointError, match=r"plan\.json is not what seqwise wrote.*Begin the comparison anew\.$"):
+    with pytest.raises(CheckpointError, match=r"plan\.json is not what seqwise wrote.*Start the comparison again\.$"):
         folder.trials  # noqa: B018
 
 
@@ -79,5 +79,5 @@ def test_no_path_is_made_of_such_a_name(folder: Workspace, name: str) -> None:
 )
 def test_a_plan_that_is_none_is_named(folder: Workspace, content: str) -> None:
     (folder.path / "plan.json").write_text(content)
-    with pytest.raises(CheckpointError, match=r"plan\.json .*Begin the comparison anew\.$"):
+    with pytest.raises(CheckpointError, match=r"plan\.json .*Start the comparison again\.$"):
         folder.trials  # noqa: B018

@@ -54,7 +54,7 @@ def test_equal_models_of_a_few_seeds_are_called_different_as_seldom(seeds: int) 
     random, wrong = np.random.default_rng(seeds), 0
     hard = random.gamma(4.0, 50.0, size=100)
     for _ in range(TRIALS // 2):
-        luck = random.normal(0.0, 10.0, size=(2, seeds))  # much more than what stretches differ by
+        luck = random.normal(0.0, 10.0, size=(2, seeds))  # much more than what segments differ by
         models = [[segments(hard + shift + random.normal(size=100)) for shift in row] for row in luck]
         wrong += compare_segments(*map(joined, models)).is_distinguishable
     assert wrong / (TRIALS // 2) <= 0.08
@@ -82,7 +82,7 @@ def test_few_segments_are_too_little_to_tell(num: int) -> None:
     assert first.interval == (-math.inf, math.inf)
 
 
-def test_scores_of_other_stretches_are_not_compared() -> None:
+def test_scores_of_other_segments_are_not_compared() -> None:
     eight = segments(np.full(8, 100.0))
     for other in (segments(np.full(9, 100.0)), Segments.of(np.full(8, 100.0), np.full(8, 99.0))):
         assert not same_data(eight, other)

@@ -179,4 +179,4 @@ def check_table(result: CheckResult, cost: Estimate) -> Iterator[str]:
     for warning in result.warnings:
         yield f"look at this: {warning}"
     if not result.warnings:
-        yield "nothing odd found"
+        yield "nothing suspicious found"

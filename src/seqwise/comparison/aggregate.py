@@ -219,7 +219,7 @@ def _shown_baseline(baselines: dict[str, Baseline], metric: Metric) -> dict[str,
 
 
 def _validated(workspace: Workspace, trials: list[Trial]) -> dict[str, Segments]:
-    """Stretches of the validation part by entry, its seeds together."""
+    """Segments of the validation part by entry, its seeds together."""
     by_entry: dict[str, list[Segments]] = {}
     for trial in trials:
         found = workspace.found(trial.name, "trained")

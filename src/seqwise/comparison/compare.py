@@ -120,8 +120,8 @@ class _Runner:
             return
         if any(self.folder.found(trial.name, "trained") for trial in self.folder.trials):
             raise CheckpointError(
-                f"{self.folder.path} was begun by an older seqwise, which planned otherwise. Begin the comparison "
-                "anew, with another --out."
+                f"{self.folder.path} was begun by an older seqwise, which planned otherwise. Start the comparison "
+                "again, with another --out."
             )
         if not self.folder.trials:
             self.folder.save_plan(ladder(self.settings, self._clock()).trials)

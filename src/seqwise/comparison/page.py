@@ -222,7 +222,7 @@ def _neighbours(comparison: Comparison) -> Section:
         )
     heads = ["neighbours", "the order is", f"gain in {metric.short}", INTERVAL]
     lead = (
-        "Each model against the next one in the ranking, on the same stretches of data. Where the interval holds zero, "
+        "Each model against the next one in the ranking, on the same segments of data. Where the interval holds zero, "
         "another sample of the data could turn the order around."
     )
     body = ""
@@ -363,7 +363,7 @@ def _repeat(comparison: Comparison) -> Section:
     fingerprint = str(comparison.data.get("fingerprint", ""))
     facts = {**comparison.machine, "threads": str(comparison.threads), "data fingerprint": fingerprint}
     body += f"<h3>Measured on</h3>{fact_list(facts)}"
-    lead = "The first line does it all again; seconds and speeds depend on the machine, the values hardly."
+    lead = "The first line does it all again; seconds and speeds depend on the machine, the scores almost not."
     return Section("repeat", "How to repeat it", lead, body)
 
 

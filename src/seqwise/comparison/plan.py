@@ -22,7 +22,7 @@ from .results import Stage
 
 RESERVE = 0.12  # of the budget, for scoring and measuring at the end
 LADDER_SHARE = 0.5  # of the time to train, where that is enough for all
-MIN_UPDATES = 100  # with fewer, a network has hardly left its random start
+MIN_UPDATES = 100  # with fewer, a network is still close to its random start
 PLANNED_UPDATES = 150  # so that a machine that gets slower still makes MIN_UPDATES
 MIN_SECONDS = 3.0  # to train anything
 TRAINING_SHARE = 0.8  # of a trial's time, at most, that goes into updates: the rest is timing and validation

@@ -26,7 +26,7 @@ Status = Literal["waiting", "running", "stopped", "done", "failed", "left out"]
 class Figure:
     value: float
     low: float
-    """95 %, by resampling stretches of the data (and seeds, where there are several); without ends where there is too
+    """95 %, by resampling segments of the data (and seeds, where there are several); without ends where there is too
     little data for an interval."""
     high: float
 
@@ -46,7 +46,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Match:
-    """The longest stretch of a text that stands in the training part, word for word."""
+    """The longest segment of a text that stands in the training part, word for word."""
 
     length: int
     """Characters."""
@@ -94,7 +94,7 @@ class Entry:
     """(characters that were read before, value): does it use a long context?"""
     samples: list[str] = field(default_factory=list)
     memorization: Match | None = None
-    """Longest stretch of the samples that stands in the training part."""
+    """Longest segment of the samples that stands in the training part."""
     surprise: list[tuple[str, float]] = field(default_factory=list)
     """The passage, piece by piece, with the bits each took."""
     confusion: dict[str, Any] = field(default_factory=dict)
@@ -118,7 +118,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Gap:
-    """Neighbours in the ranking, tested in pairs on the same stretches."""
+    """Neighbours in the ranking, tested in pairs on the same segments."""
 
     better: str
     worse: str
@@ -161,7 +161,7 @@ class Comparison:
     recommendation: list[str] = field(default_factory=list)
     """Two to four sentences; the first one says what was not trained."""
     passage: str = ""
-    """Text: the stretch of the scored part that `surprise` colours."""
+    """Text: the segment of the scored part that `surprise` colours."""
     examples: list[tuple[str, str]] = field(default_factory=list)
     """Labels and tags: texts of the scored part, and what should be answered: what an entry's `answers` are to."""
     passage_values: list[float | None] = field(default_factory=list)

@@ -108,7 +108,7 @@ def mark_limits(entry: Entry, limits: Limits) -> Entry:
 def choose_winner(entries: Sequence[Entry], validated: dict[str, Segments], metric: Metric) -> Entry | None:
     """The best by validation that keeps the limits; the smallest of those that validation cannot tell from it.
 
-    `validated` are the stretches of the validation part, where they are known.
+    `validated` are the segments of the validation part, where they are known.
     """
     able = [entry for entry in entries if is_candidate(entry) and not entry.over_limit]
     if not able:
@@ -190,7 +190,7 @@ def _why(winner: Entry, entries: Sequence[Entry], segments: dict[str, Segments],
     low, high = (f"{edge:.{metric.digits}f}" for edge in found.interval)
     if found.is_distinguishable and found.gain > 0:
         how_much = f"{found.gain:.{metric.digits}f} {more} than {other.name}"
-        return f"{use}, {how_much}, the next family (95 %: {low} to {high} on the same stretches)."
+        return f"{use}, {how_much}, the next family (95 %: {low} to {high} on the same segments)."
     if found.is_distinguishable:
         gain = f"{-found.gain:.{metric.digits}f}"
         return f"{use}. Validation chose it; on the scored part {other.name} has {gain} {more}, so look at both."

@@ -35,7 +35,7 @@ def samples(comparison: Comparison, looks: dict[str, Look]) -> Section:
     if held_out:
         lead += (
             f" Real text that no model has seen shares {counted(held_out.length, 'character')} in a row with the "
-            f"training part (“{shown(held_out.text, limit=200)}”): a model far above that has learned by heart."
+            f"training part (“{shown(held_out.text, limit=200)}”): a model far above that memorized it."
         )
     return Section("samples", "What they write", lead, f'<div class="cards">{cards}</div>' if cards else "")
 
@@ -57,8 +57,8 @@ def _sample(text: str) -> str:
 def passage(comparison: Comparison) -> Section:
     entries = [entry for entry in comparison.entries if entry.surprise]
     lead = (
-        "The same stretch of unseen text as each model reads it: the stronger the colour, the less it expected the "
-        "piece. Rest on a piece, or step through them with the arrow keys, to see what it cost."
+        "The same segment of held-out text as each model reads it: the stronger the colour, the less it expected the "
+        "piece. Hover over a piece, or step through them with the arrow keys, to see what it cost."
     )
     if not entries:
         return Section("passage", "Where they are surprised", lead, "")

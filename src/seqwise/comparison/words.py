@@ -29,7 +29,7 @@ class Words:
     position_title: str = "Do they use a long context?"
     position_lead: str = IN_WINDOWS
     samples_lead: str = (
-        "What each model writes on its own; the marked stretch stands word for word in the training part."
+        "What each model writes on its own; the marked segment stands word for word in the training part."
     )
 
 

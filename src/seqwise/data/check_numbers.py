@@ -1,4 +1,4 @@
-"""The preflight for columns of numbers: what is missing, odd or constant, and whether the series repeats itself."""
+"""The preflight for columns of numbers: what is missing, suspicious or constant, and whether the series repeats."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class NumberCheck:
         for warning in self.warnings:
             yield f"look at this: {warning}"
         if not self.warnings:
-            yield "nothing odd found"
+            yield "nothing suspicious found"
 
 
 def check_numbers(data: NumberData) -> NumberCheck:

@@ -89,7 +89,7 @@ class PairCheck:
         for warning in self.warnings:
             yield f"look at this: {warning}"
         if not self.warnings:
-            yield "nothing odd found"
+            yield "nothing suspicious found"
 
 
 def check_pairs(data: PairData) -> PairCheck:

@@ -60,7 +60,7 @@ class PairData:
 
 
 def open_pairs(
-    sources: Sequence[str | Path],
+    data: Sequence[str | Path],
     *,
     valid: str | Path | None = None,
     test: str | Path | None = None,
@@ -69,11 +69,11 @@ def open_pairs(
 ) -> PairData:
     """Find the pairs, check them from end to end, and put them into parts.
 
-    `sources` is a .tsv or .jsonl file, two parallel files, a folder with files for each part, or the name of a data
+    `data` is a .tsv or .jsonl file, two parallel files, a folder with files for each part, or the name of a data
     set. `valid` and `test` are a file, or two parallel ones with a comma between. `columns` names source and target:
     fields of a .jsonl file, columns of a .tsv file with a header, or languages of a folder.
     """
-    name, given, is_set = _find(sources, columns)
+    name, given, is_set = _find(data, columns)
     notes = given.notes
     parts = dict(given.parts)
     for part, files in (("valid", valid), ("test", test)):
@@ -96,45 +96,43 @@ def open_pairs(
     return PairData(name, parts, fingerprint(parts), words, notes)
 
 
-def open_whole_pairs(sources: Sequence[str | Path], columns: Sequence[str] = ()) -> PairData:
+def open_whole_pairs(data: Sequence[str | Path], columns: Sequence[str] = ()) -> PairData:
     """A file, or two parallel ones, as one part named "whole", for scoring."""
     _check_columns(columns)
     notes: list[str] = []
-    paths = [Path(source) for source in sources]
+    paths = [Path(one) for one in data]
     parts = {"whole": _without_empty("", read_pairs(paths, columns, notes), notes)}
     if not parts["whole"]:
         raise DataError(f"{_name(paths)}: no pairs in it. Give some with text on both sides.")
     return PairData(_name(paths), parts, fingerprint(parts), "scored whole", notes)
 
 
-def as_trained(
-    sources: Sequence[str], trained_on: Sequence[str], columns: Sequence[str]
-) -> tuple[list[str], list[str]]:
+def as_trained(data: Sequence[str], trained_on: Sequence[str], columns: Sequence[str]) -> tuple[list[str], list[str]]:
     """Other data for a model of pairs, and the columns to read of it, so that its source is what the model reads.
 
     `trained_on` and `columns` are the run's. Parallel files are put into its order of languages; of a table its columns
     are read, or its languages where the table names them.
     """
-    languages, found = languages_of(trained_on), languages_of(sources)
-    is_file = len(sources) == 1 and kind_of(Path(sources[0])) in PAIR_SUFFIXES and Path(sources[0]).is_file()
+    languages, found = languages_of(trained_on), languages_of(data)
+    is_file = len(data) == 1 and kind_of(Path(data[0])) in PAIR_SUFFIXES and Path(data[0]).is_file()
     if is_file:
-        if not columns and languages and set(languages) <= names_in(Path(sources[0])):
-            return list(sources), list(languages)
-        return list(sources), list(columns)
+        if not columns and languages and set(languages) <= names_in(Path(data[0])):
+            return list(data), list(languages)
+        return list(data), list(columns)
     wanted = tuple(columns) or languages
     if found and wanted and found != wanted:
-        if len(sources) == 2 and found == wanted[::-1]:
-            return [sources[1], sources[0]], []
+        if len(data) == 2 and found == wanted[::-1]:
+            return [data[1], data[0]], []
         raise DataError(
-            f"{' and '.join(sources)}: from {found[0]} to {found[1]}, but the model was trained from {wanted[0]} to "
+            f"{' and '.join(data)}: from {found[0]} to {found[1]}, but the model was trained from {wanted[0]} to "
             f"{wanted[1]}. Give pairs of these."
         )
-    return list(sources), list(columns) if len(sources) == 1 and Path(sources[0]).is_dir() else []
+    return list(data), list(columns) if len(data) == 1 and Path(data[0]).is_dir() else []
 
 
-def looks_like_pairs(sources: Sequence[str]) -> bool:
+def looks_like_pairs(data: Sequence[str]) -> bool:
     """Whether data is taken for pairs where nobody said so: by its name, its suffix or its fields."""
-    paths = [Path(source) for source in sources]
+    paths = [Path(one) for one in data]
     if len(paths) == 2:
         languages = {language_of(path) for path in paths}
         return (len(languages) == 2 and None not in languages) or all(kind_of(path) == ".tsv" for path in paths)
@@ -142,7 +140,7 @@ def looks_like_pairs(sources: Sequence[str]) -> bool:
         return False
     if paths[0].is_dir():
         return is_pair_folder(paths[0])
-    return is_pair_file(paths[0]) or (not paths[0].exists() and is_pair_set(str(sources[0])))
+    return is_pair_file(paths[0]) or (not paths[0].exists() and is_pair_set(str(data[0])))
 
 
 def fingerprint(parts: dict[str, list[Pair]]) -> str:
@@ -154,12 +152,12 @@ def fingerprint(parts: dict[str, list[Pair]]) -> str:
     return digest.hexdigest()
 
 
-def _find(sources: Sequence[str | Path], columns: Sequence[str]) -> tuple[str, SetParts, bool]:
+def _find(data: Sequence[str | Path], columns: Sequence[str]) -> tuple[str, SetParts, bool]:
     """Name, parts, and whether it is a data set with a name, which is taken as it was published."""
     _check_columns(columns)
-    paths = [Path(source) for source in sources]
+    paths = [Path(one) for one in data]
     if len(paths) == 1 and not paths[0].exists():
-        name = str(sources[0])
+        name = str(data[0])
         if not is_pair_set(name):
             raise unknown_set(name)
         if columns:

@@ -401,14 +401,15 @@ class damage_named:
         except OSError as error:
             raise CheckpointError(f"{self.path}: cannot be read: {error.strerror}.") from None
         except ValueError:
-            raise self._damaged() from None
+            raise damaged(self.path) from None
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: Any) -> None:
         if isinstance(error, ValueError | LookupError | TypeError | AttributeError):
-            raise self._damaged() from None
+            raise damaged(self.path) from None
 
-    def _damaged(self) -> CheckpointError:
-        return CheckpointError(f"{self.path}: damaged: not what seqwise wrote. Restore it or train again.")
+
+def damaged(path: Path) -> CheckpointError:
+    return CheckpointError(f"{path}: damaged: not what seqwise wrote. Restore it or train again.")
 
 
 def text_schema(tokenizer: Tokenizer) -> Schema:

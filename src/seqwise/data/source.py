@@ -28,7 +28,7 @@ MAX_BLANK_SYMBOLS = 40  # kinds of blanks, NUL among them: with more characters 
 
 @dataclass(frozen=True)
 class TextPart:
-    """A stretch of text: some files one after another, or the characters from `start` up to `stop` of them."""
+    """A segment of text: some files one after another, or the characters from `start` up to `stop` of them."""
 
     files: tuple[Path, ...]
     start: int = 0
@@ -102,8 +102,8 @@ def open_text(
             raise ConfigError(f'--split-at "{split}" and files for valid or test exclude each other; drop one.')
         if "valid" not in given:
             raise DataError(f"{name}: there are test files but none to validate on. Add --valid FILE.")
-        return replace(_survey_files(name, given), notes=notes)
-    return replace(_survey_split(name, given["train"], split or default_split or DEFAULT_SPLIT), notes=notes)
+        return replace(_scan_files(name, given), notes=notes)
+    return replace(_scan_split(name, given["train"], split or default_split or DEFAULT_SPLIT), notes=notes)
 
 
 def open_whole(source: str | Path) -> TextData:
@@ -111,7 +111,7 @@ def open_whole(source: str | Path) -> TextData:
     files = text_files(Path(source))
     for file in files:
         _check_running_text(file)
-    data = _survey_files(str(source), {"train": files})
+    data = _scan_files(str(source), {"train": files})
     part = data.parts["train"]
     return replace(data, parts={"whole": part}, characters={"whole": data.characters["train"]}, split="scored whole")
 
@@ -202,7 +202,7 @@ def _words(file: Path) -> list[str]:
     return file.name.lower().replace("-", ".").replace("_", ".").split(".")
 
 
-def _survey_files(name: str, given: dict[str, list[Path]]) -> TextData:
+def _scan_files(name: str, given: dict[str, list[Path]]) -> TextData:
     present = [part for part in PARTS if part in given]
 
     def read() -> dict[str, Any]:
@@ -242,7 +242,7 @@ def _shares(split: str) -> list[float]:
     return shares
 
 
-def _survey_split(name: str, files: list[Path], split: str) -> TextData:
+def _scan_split(name: str, files: list[Path], split: str) -> TextData:
     _shares(split)  # before a long text is read
 
     def read() -> dict[str, Any]:

@@ -18,9 +18,9 @@ class DecodingConfig:
     method: Literal["sample", "greedy", "beam", "exhaustive"] = "sample"
     """How the next token is chosen."""
     max_tokens: int = 200
-    """Tokens to add to the prompt at most."""
+    """Largest number of tokens to add to the prompt."""
     min_tokens: int = 0
-    """The stop token is not chosen before so many are there, itself included."""
+    """Smallest number of tokens, the stop token included, before it may be chosen."""
     temperature: float = 1.0
     """Below 1 the model is surer of itself than it is, above 1 less sure; for sampling."""
     top_k: int | None = None
@@ -28,11 +28,11 @@ class DecodingConfig:
     top_p: float | None = None
     """Sample among the fewest tokens whose probabilities reach p together."""
     seed: int = 0
-    """The same seed gives the same text."""
+    """Random seed; the same seed gives the same text."""
     num_results: int = 1
-    """Samples per prompt, or the n best of a search."""
+    """Number of samples per prompt, or of the best results of a search."""
     beam_width: int = 4
-    """Hypotheses kept at each step of beam search."""
+    """Number of hypotheses that beam search keeps at each step."""
     length_penalty: float = 0.0
     """Hypotheses compete by log-probability / length ** length_penalty; 1 is the average per token."""
     length_form: LengthForm = "power"

@@ -69,17 +69,17 @@ class ForecastScore:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Of the log-likelihood per step, 95 %, by resampling stretches of the part."""
+        """Of the log-likelihood per step, 95 %, by resampling segments of the part."""
         low, high = self.segments.interval
         return -high, -low
 
     @property
     def segments(self) -> Segments:
-        """-log p of stretches of the part over the steps in them that can be predicted."""
+        """-log p of segments of the part over the steps in them that can be predicted."""
         num = max(1, min(100, len(self.log_densities) // 2))
-        stretch = np.arange(len(self.log_densities)) * num // len(self.log_densities)
-        totals = np.bincount(stretch, weights=np.where(self.observed, -self.log_densities, 0.0), minlength=num)
-        return Segments.of(totals, np.bincount(stretch, weights=self.observed, minlength=num))
+        segment = np.arange(len(self.log_densities)) * num // len(self.log_densities)
+        totals = np.bincount(segment, weights=np.where(self.observed, -self.log_densities, 0.0), minlength=num)
+        return Segments.of(totals, np.bincount(segment, weights=self.observed, minlength=num))
 
     def mae(self, who: str = "model") -> float:
         """The mean over origins, steps ahead and columns, in the data's own units (2)."""
@@ -228,7 +228,7 @@ def log_densities_of(model: Forecaster, store: NumberStore) -> np.ndarray:
 
 
 def _scores(model: Forecaster, store: NumberStore) -> Iterator[np.ndarray]:
-    """The log densities of the part, stretch by stretch."""
+    """The log densities of the part, segment by segment."""
     device = device_of(model)
     if model.context is None:
         state: State | None = model.initial_state(1)

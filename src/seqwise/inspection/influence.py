@@ -95,7 +95,7 @@ def _divergence(log_probs: Tensor) -> Tensor:
 def loss_by_position(
     model: LanguageModel, ids: np.ndarray, boundary: int, *, window: int, max_rows: int = 64
 ) -> list[float]:
-    """Bits a token by how many stand before it, over stretches of a text that are each read from an empty state."""
+    """Bits a token by how many stand before it, over segments of a text that are each read from an empty state."""
     window = min(window, len(ids))
     num_rows = min(max_rows, len(ids) // window)
     rows = torch.from_numpy(ids[: num_rows * window].reshape(num_rows, window))

@@ -143,7 +143,7 @@ class Inspection:
 def inspect_run(
     run: Inspectable, text: str | None = None, *, target: str | None = None, options: InspectOptions | None = None
 ) -> Inspection:
-    """Look at how the model of `run` reads `text`, or where there is none its own unseen data.
+    """Look at how the model of `run` reads `text`, or where there is none its own held-out data.
 
     Pairs: with a target, or the model's own.
     """
@@ -176,7 +176,7 @@ class _Inspector:
             raise ConfigError(f"{run.path} was trained on {config.task}, which has no target; drop --target.")
         if text is not None and not self.reader.reads_text:
             raise ConfigError(
-                f"{run.path} reads {config.task}, not text; drop --text, and its own unseen data is read."
+                f"{run.path} reads {config.task}, not text; drop --text, and its own held-out data is read."
             )
         self.reading, text = self.reader.read(run, text, target, options)
         self.found = Inspection(
@@ -223,7 +223,7 @@ class _Inspector:
         return None
 
     def _units_over(self, ids: np.ndarray) -> tuple[dict[tuple[str, str], np.ndarray], list[str]]:
-        """States at every token of unseen text, read in stretches; gates follow the same features, but less plainly."""
+        """States at every token of held-out text, read in segments; gates follow the same features less clearly."""
         tokenizer = self.run.tokenizer
         window = min(self.model.context or 256, 256, len(ids))
         num_rows = len(ids) // window
@@ -240,14 +240,14 @@ class _Inspector:
 
     @cached_property
     def held_out(self) -> np.ndarray | None:
-        """Tokens of the run's own unseen text; None where it is not at hand."""
+        """Tokens of the run's own held-out text; None where it is not at hand."""
         limit = self.options.held_out_tokens
         if not self.reader.is_running_text:
             return None
         try:
             text = self.run.unseen_text(8 * limit)
         except SeqwiseError as error:
-            self.reading.notes.append(f"the run's own unseen text could not be read: {error}")
+            self.reading.notes.append(f"the run's own held-out text could not be read: {error}")
             return None
         return None if text is None else self.run.tokenizer.encode(text)[:limit]
 
@@ -337,7 +337,7 @@ class _Inspector:
         return None
 
     def _frequent(self, vocab_size: int) -> list[int]:
-        """Tokens of unseen text, those that come most often first; all of them where there is none."""
+        """Tokens of held-out text, those that come most often first; all of them where there is none."""
         held_out = self.held_out
         if held_out is None:
             return list(range(vocab_size))

@@ -10,17 +10,17 @@ from ..errors import ConfigError
 @dataclass(frozen=True)
 class InspectOptions:
     max_tokens: int = 500
-    """How much of the text is shown."""
+    """Largest number of tokens to show."""
     beam_width: int | None = None
     """Hypotheses that the search keeps; where it is not said, as many as the run translates with, or 4 for text."""
     search_tokens: int = 12
-    """How far the search goes on behind a text."""
+    """Number of tokens that the search adds to a text."""
     max_lags: int = 100
-    """How far back gradients and influence are followed."""
+    """How many steps back gradients and influence are followed."""
     held_out_tokens: int = 4000
-    """How much unseen text the finder of units reads."""
+    """How much held-out text the finder of units reads."""
     row: int = 0
-    """Numbers and examples: which one of the unseen part is read, or read first; from 0."""
+    """Numbers and examples: which one of the held-out part is read, or read first; from 0."""
     pairs: str | None = None
     """A file of minimal pairs; the built-in list where there is none."""
     analogies: tuple[str, ...] = ()

@@ -19,7 +19,7 @@ from .scales import Scales
 from .views import VIEWS, Body
 
 LEADS = {
-    "reading": "The stronger the colour, the less the model expected what stands there: rest on it, or step through "
+    "reading": "The stronger the colour, the less the model expected what stands there: hover over it, or step through "
     "with the arrow keys, to see what it cost, what was expected instead, and what went on inside.",
     "inside": "Choose a gate, a state or a belief, and look for units whose colour changes with something "
     "you can see in the text; where there is a table, it lists the units that follow a feature of unseen "

@@ -1,4 +1,4 @@
-"""What is no text, as a model reads it: a stretch of a series, or one example with its answer.
+"""What is no text, as a model reads it: a segment of a series, or one example with its answer.
 
 Shapes: T steps, C columns, A answers.
 """

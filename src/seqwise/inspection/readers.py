@@ -33,7 +33,7 @@ from .reading import Reading, later_steps, prompt_of, read_pair, read_text
 from .search_tree import SearchTree, search_tree
 
 MAX_DRAWN_STEPS = 60  # of a search
-UNSEEN = 500  # characters of unseen text, where none is given
+UNSEEN = 500  # characters of held-out text, where none is given
 
 
 class Inspectable(Protocol):
@@ -55,7 +55,7 @@ class Reader(Protocol):
     """A row of READERS."""
 
     reads_text: bool
-    """Whether it can be given a text; else it reads the run's own unseen data."""
+    """Whether it can be given a text; else it reads the run's own held-out data."""
     has_source: bool
     """Whether what is read is answered by something else, which may be given too: the target."""
     is_running_text: bool
@@ -159,7 +159,7 @@ class SeriesReader:
     ) -> tuple[Reading, str]:
         spec, row = run.run.schema.target("values", ValueSpec), options.row
         reading = read_series(run.model, run.unseen_store(), spec, row=row, max_steps=options.max_tokens)
-        return reading, f"from row {row:,} of the unseen part on"
+        return reading, f"from row {row:,} of the held-out part on"
 
     def flow_steps(self, reading: Reading) -> Sequence[int]:
         return later_steps(reading, 24)
@@ -185,7 +185,7 @@ class AnswerReader:
         labels = spec.names if isinstance(spec, LabelSpec) else []
         reading = read_example(run.model, store, labels, row=row)
         answer = spec.decode(store.answers[row]) if labels else f"{float(store.answers[row]):.4g}"
-        return reading, f"example {row:,} of the unseen part, whose answer is {answer}"
+        return reading, f"example {row:,} of the held-out part, whose answer is {answer}"
 
     def flow_steps(self, reading: Reading) -> Sequence[int]:
         return [0]

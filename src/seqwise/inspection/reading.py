@@ -70,7 +70,7 @@ class Reading:
     unit: str = "bits a token"
     """What the mean of `bits` is called."""
     is_text: bool = True
-    """Whether pieces, read and expected, are stretches of a text."""
+    """Whether pieces, read and expected, are segments of a text."""
     is_answer: bool = False
     """Whether what is expected behind the last step is the answer to all of them."""
     notes: list[str] = field(default_factory=list)

@@ -40,7 +40,7 @@ def _lengths(longest: int) -> list[int]:
 
 
 def _of_series(store: TokenStore | NumberStore, first: int, longest: int) -> Iterator[Batch]:
-    """Stretches that begin at places spread over all from `first` on; each is read up to its last but one step."""
+    """Segments that begin at places spread over all from `first` on; each is read up to its last but one step."""
     longest = min(longest, len(store) - first)
     starts = np.linspace(first, len(store) - longest, NUM_ROWS).astype(int)
     for start, length in zip(starts, _lengths(longest), strict=True):

@@ -139,7 +139,7 @@ def _attention(one: Inspection, place: int, scales: Scales) -> str:
         f'<figure class="needs-script">{_strip("tokens")}{_strip("source")}</figure>'
         + _map(
             "Attention of each token to each other; a chosen token tells its own in words",
-            "Rows look at columns. Rest on a token above, or click a row, to see where it looks.",
+            "Rows look at columns. Hover over a token above, or click a row, to see where it looks.",
             kind="map is-square",
         )
         + table
@@ -202,7 +202,7 @@ def _clipping(one: Inspection, place: int, scales: Scales) -> str:
         [norms],
         f"clipped-{place}",
         "Gradients in training",
-        "The longest gradient since the report before, over the steps of training.",
+        "The largest norm of the gradient since the report before, over the steps of training.",
         Axis("step", "{:.0f}".format),
         Axis("length", "{:.3g}".format, is_log=True),
     )
@@ -253,7 +253,7 @@ def _memory(one: Inspection, place: int, scales: Scales) -> str:
             [Series(one.name, list(enumerate(smooth)), Look.of(place))],
             f"position-{place}",
             "Loss by position",
-            "Bits a token of unseen text, by how many tokens the model has read before it; the mean of five places.",
+            "Bits a token of held-out text, by how many tokens the model has read before it; the mean of five places.",
             Axis("tokens read before", "{:.0f}".format),
             Axis("bits a token", "{:.2f}".format),
         )

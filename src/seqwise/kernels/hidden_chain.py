@@ -160,11 +160,11 @@ def expect(rows, offsets, table, is_log, initial, transition, incoming, max_step
         begin, end = offsets[s], offsets[s + 1]
         if begin == end:
             continue
-        stretches = (end - begin + size - 1) // size
+        segments = (end - begin + size - 1) // size
         _copy(initial, belief)
         for j in range(Z):
             alphas[0, j] = 0.0  # nothing leads to the first step
-        for k in range(stretches):
+        for k in range(segments):
             a, b = begin + k * size, min(end, begin + (k + 1) * size)
             _copy(belief, starts[k, 0])
             _copy(alphas[0], starts[k, 1])
@@ -172,14 +172,14 @@ def expect(rows, offsets, table, is_log, initial, transition, incoming, max_step
             if found == -np.inf:
                 return found, s, first, pairs, visits
             log_likelihood += found
-            if k < stretches - 1:
+            if k < segments - 1:
                 _copy(alphas[b - a], alphas[0])
         for j in range(Z):
             beta[j] = 1.0
-        for k in range(stretches - 1, -1, -1):
+        for k in range(segments - 1, -1, -1):
             a, b = begin + k * size, min(end, begin + (k + 1) * size)
-            if k < stretches - 1:
-                _carry(gains[0], transition, 1.0, beta)  # (3), from the first step of the stretch behind
+            if k < segments - 1:
+                _carry(gains[0], transition, 1.0, beta)  # (3), from the first step of the segment behind
                 _copy(starts[k, 0], belief)
                 _copy(starts[k, 1], alphas[0])
                 _forward(rows[a:b], table, False, incoming, belief, alphas, gains)  # logs were left before

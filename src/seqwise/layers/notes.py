@@ -3,7 +3,7 @@
 In training and serving nobody looks, and a note costs one look at an empty tuple. Under `record` (inspection/trace.py)
 it reaches the recorder, and layers whose fast kernels hide what is inside take their plain path: `is_recorded()`.
 
-What is noted has its time in a fixed place: (B, D) is one step, (B, T, D) a stretch, (B, H, T, S) attention of H heads.
+What is noted has its time in a fixed place: (B, D) is one step, (B, T, D) a segment, (B, H, T, S) attention of H heads.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ MIN_TREND_VARIANCE = 0.2  # of the variance; a weaker one is better left to slow
 MIN_TONE_VARIANCE = 0.01  # of the variance that is left
 CLEAR_TONE = 0.3  # of the variance; from there on its frequency can be told better than in whole steps
 DRIFT = 0.01  # variance that trend and tones gather over the whole series
-MAX_WINDOW = 512  # numbers in a stretch of the past; windows are products of that size
+MAX_WINDOW = 512  # numbers in a window of the past; windows are products of that size
 
 
 @dataclass(frozen=True)
@@ -115,9 +115,9 @@ def predictive_states(
 
 
 def _windows(rows: np.ndarray, length: int) -> np.ndarray:
-    """All stretches of that length, one in a row: (T - length + 1, length C)."""
-    stretches = np.lib.stride_tricks.sliding_window_view(rows, length, axis=0)  # (T - length + 1, C, length)
-    return stretches.transpose(0, 2, 1).reshape(len(stretches), -1)
+    """All windows of that length, one in a row: (T - length + 1, length C)."""
+    windows = np.lib.stride_tricks.sliding_window_view(rows, length, axis=0)  # (T - length + 1, C, length)
+    return windows.transpose(0, 2, 1).reshape(len(windows), -1)
 
 
 def regression(states: np.ndarray, rows: np.ndarray) -> np.ndarray:

@@ -158,7 +158,7 @@ def family(name: str) -> Family:
 
 
 def num_parameters(model: object) -> int:
-    """Learned numbers: weights, each counted once where tied; for count models the number of grams."""
+    """Parameters: weights, each counted once where tied; for count models the number of grams."""
     if isinstance(model, nn.Module):
         return sum(p.numel() for p in model.parameters())
     assert isinstance(model, Ngram | HMM | Kalman)

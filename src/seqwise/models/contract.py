@@ -125,7 +125,7 @@ class Body(Protocol):
     """What a neural family is: steps -> hidden states. Heads read the rest off them (layers/heads.py)."""
 
     context: int | None
-    """The longest stretch it can see, in steps; None where there is no limit."""
+    """The longest context it can see, in steps; None where there is no limit."""
     carries_state: bool
     """Whether training reads a text chunk by chunk, each starting from the state of the one before."""
     output_dim: int
@@ -158,7 +158,7 @@ class Model(HasWeights, Protocol):
 
     @property
     def context(self) -> int | None:
-        """The longest stretch it can see, in steps; None where there is no limit."""
+        """The longest context it can see, in steps; None where there is no limit."""
         ...
 
     @property

@@ -50,7 +50,7 @@ class GPTConfig(NeuralConfig):
     positions: Literal["rotary", "learned", "sinusoidal"] = "rotary"
     """How the model knows where a token stands."""
     activation: Literal["gelu", "squared_relu"] = "squared_relu"
-    """What bends the feed-forward layer."""
+    """Nonlinearity of the feed-forward layer."""
     normalise_queries: bool = True
     """Bring queries and keys to unit length before their product, which bears higher learning rates."""
 

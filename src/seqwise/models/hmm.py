@@ -88,7 +88,7 @@ class HMM:
     reads_empty_start = True
     """Sequences to learn from begin as those to score do: with the boundary token, or a row that shows nothing."""
     score_tracks = 1
-    """Each step waits for the one before: reading several stretches side by side gains nothing."""
+    """Each step waits for the one before: reading several segments side by side gains nothing."""
 
     def __init__(self, config: HMMConfig, schema: Schema):
         if schema.kind not in (NEXT_TOKEN, NEXT_VALUES):

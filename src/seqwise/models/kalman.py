@@ -74,7 +74,7 @@ class KalmanConfig:
     init: Literal["subspace", "random"] = "subspace"
     """Where EM starts: from trend, season and what else of the past foretells the future, or from random dynamics."""
     noise_floor: float = 1e-6
-    """Least variance of any noise, in a state or a column; times the variance of the column where that is above 1."""
+    """Smallest variance of any noise, in a state or a column; times that of the column where it is above 1."""
 
     def __post_init__(self) -> None:
         if self.state_dim < 1:
@@ -117,7 +117,7 @@ class Kalman:
     context = None
     carries_state = continues = True
     score_tracks = 1
-    """Each step waits for the one before: reading several stretches side by side gains nothing."""
+    """Each step waits for the one before: reading several segments side by side gains nothing."""
 
     def __init__(self, config: KalmanConfig, schema: Schema):
         if not isinstance(schema.only_input(), ValueSpec):

@@ -160,7 +160,7 @@ class Ngram:
     context = None
     carries_state = continues = True
     score_tracks = 1
-    """Reading several stretches side by side gains a count model nothing, and would cut contexts."""
+    """Reading several segments side by side gains a count model nothing, and would cut contexts."""
 
     def __init__(self, config: NgramConfig, schema: Schema):
         spec = schema.input("tokens", TokenSpec)

@@ -80,7 +80,7 @@ class LSTMConfig(RecurrentConfig):
     forget_bias: float = 1.0
     """Bias of the forget gate at the start: above zero, the cell begins by remembering."""
     projection_dim: int | None = None
-    """Width that h is narrowed to, beside a memory of model_dim; not narrowed where not set."""
+    """Width that h is projected to, beside a memory of model_dim; not projected where not set."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -55,7 +55,7 @@ class TransformerConfig(PairConfig):
     context: int = 256
     """Learned positions: the longest source or target, in tokens."""
     activation: Literal["relu", "gelu", "squared_relu"] = "relu"
-    """What bends the feed-forward layer."""
+    """Nonlinearity of the feed-forward layer."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

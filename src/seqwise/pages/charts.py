@@ -196,14 +196,14 @@ def share_bar(shares: Sequence[tuple[str, float]], *, identity: str, title: str,
 
 
 def thin_out(values: Sequence[float], limit: int = MAX_POINTS) -> list[int]:
-    """Which of them to draw: first, last, and the lowest and highest of each stretch, so that no peak is lost."""
+    """Which of them to draw: first, last, and the lowest and highest of each segment, so that no peak is lost."""
     if len(values) <= limit:
         return list(range(len(values)))
-    num_stretches = limit // 2 - 1
+    num_segments = limit // 2 - 1
     kept = {0, len(values) - 1}
-    for number in range(num_stretches):
-        stretch = range(number * len(values) // num_stretches, (number + 1) * len(values) // num_stretches)
-        kept |= {min(stretch, key=values.__getitem__), max(stretch, key=values.__getitem__)}
+    for number in range(num_segments):
+        segment = range(number * len(values) // num_segments, (number + 1) * len(values) // num_segments)
+        kept |= {min(segment, key=values.__getitem__), max(segment, key=values.__getitem__)}
     return sorted(kept)
 
 

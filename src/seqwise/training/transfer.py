@@ -30,7 +30,7 @@ class Transfer:
 
     def sentences(self) -> Iterator[str]:
         """What a user should know."""
-        named = {"kept": self.kept, "kept, with new rows": self.grown, "started anew": self.started}
+        named = {"kept": self.kept, "kept, with new rows": self.grown, "started from scratch": self.started}
         for what, names in {**named, "left out": self.left}.items():
             if names:
                 yield f"{what}: {_summary(names)}"

@@ -137,7 +137,7 @@ def _gpt(facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _dropout(facts: Facts, wanted: float) -> float:
-    """More where the text is read so often that it could be learned by heart, none where it is hardly read twice."""
+    """More where the text is read so often that a model would overfit, none where it is read but once or twice."""
     if facts.minutes is None:  # who counts in steps knows how often it is read
         return wanted
     passes = facts.minutes * 60 * TOKENS_PER_SECOND / max(1, facts.train_tokens)
