@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 import torch
 
 from .. import __version__
 from ..data.batch import Batch
-from ..models.contract import Answerer, device_of, evaluating
+from ..models.contract import Answerer, AnswersSeveral, device_of, evaluating
 from ..wording import counted
 from . import labels as measures
 from .segments import Metric, Segments, interval_in_words
@@ -313,7 +313,7 @@ def answers_of(model: Answerer, store: AnswerStore, target: str | None = None) -
     with evaluating(model):
         for chosen in order:
             batch = store.batch(chosen).to(device)
-            prediction = model.predict(batch, target)
+            prediction = model.predict(batch) if target is None else cast(AnswersSeveral, model).predict(batch, target)
             wanted = batch if target is None else Batch(batch.inputs, {target: batch.targets[target]})
             log_probs = None if prediction.log_probs is None else prediction.log_probs.cpu().numpy()
             nats = -model.score(wanted)[0][:, 0].double().cpu().numpy()

@@ -12,11 +12,13 @@ from torch import nn
 from ..checks import check_family
 from ..data.schema import LABEL, LABELS, NEXT_TOKEN, NEXT_VALUES, NUMBER, SEQUENCE, TAG, Schema, ValueSpec
 from ..machine import check_memory
+from .contract import HasNumParameters
 from .conv import ConvConfig, build_conv
 from .gpt import GPTConfig, build_gpt
 from .hmm import HMM, HMMConfig
 from .kalman import Kalman, KalmanConfig
-from .ngram import Ngram, NgramConfig
+from .ngram import NgramConfig
+from .ngram_family import build_ngram
 from .recurrent import GRUConfig, LSTMConfig, RNNConfig, build_gru, build_lstm, build_rnn
 from .seq2seq import Seq2SeqConfig, build_seq2seq
 from .transformer import TransformerConfig, build_transformer
@@ -83,8 +85,8 @@ BY_GRADIENTS = dict.fromkeys((NEXT_TOKEN, NEXT_VALUES, LABEL, LABELS, NUMBER, TA
 MODELS = {
     "ngram": Family(
         NgramConfig,
-        Ngram,
-        {NEXT_TOKEN: "counting"},
+        build_ngram,
+        {NEXT_TOKEN: "counting", LABEL: "counting"},
         1948,
         "the last n-1 tokens",
         "counting what follows what gives a probability",
@@ -161,5 +163,5 @@ def num_parameters(model: object) -> int:
     """Parameters: weights, each counted once where tied; for count models the number of grams."""
     if isinstance(model, nn.Module):
         return sum(p.numel() for p in model.parameters())
-    assert isinstance(model, Ngram | HMM | Kalman)
+    assert isinstance(model, HasNumParameters)
     return model.num_parameters

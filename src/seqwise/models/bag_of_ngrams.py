@@ -48,6 +48,7 @@ from torch import Tensor
 from ..data.batch import Batch, Tokens
 from ..data.pair_store import Rows
 from ..data.schema import LabelSpec, Schema, TokenSpec
+from ..data.text_examples import TextStore
 from ..errors import CheckpointError, ConfigError, DataError
 from ..kernels.gram_bag import (
     FREE,
@@ -147,6 +148,17 @@ class BagOfNgrams:
         problem = _Problem(columns, edges, labels, weights[labels], self._log_prior(labels, weights), ratios)
         learned = self._search(problem, valid, weights, np.random.default_rng(seed))
         self._set(self._vocabulary, *learned)
+
+    def learn(self, train: TextStore, valid: TextStore, *, seed: int) -> None:
+        """`fit` on rows as a task stores them; rows whose label training never had say nothing."""
+        is_known, is_asked = train.answers >= 0, valid.answers >= 0
+        self.fit(
+            train.tokens.choose(is_known),
+            train.answers[is_known],
+            num_texts=1 if train.segments is None else 2,
+            valid=(valid.tokens.choose(is_asked), valid.answers[is_asked]),
+            seed=seed,
+        )
 
     def _grams(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
         """(1): the keys of the distinct grams of all rows, and where each row begins among them, (M+1,)."""

@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from torch.distributions import Distribution
 
 from ..data.batch import Batch
+from ..data.text_examples import TextStore
 from ..errors import DataError
 from ..layers.stream import Prediction as Prediction
 from ..layers.stream import Stream
@@ -210,6 +211,12 @@ class Forecaster(Model, Protocol):
 class Answerer(Model, Protocol):
     """A model that labels, tags or explains what it reads."""
 
+    def predict(self, batch: Batch, /) -> Prediction: ...
+
+
+class AnswersSeveral(Model, Protocol):
+    """A model with several targets."""
+
     def predict(self, batch: Batch, target: str | None = None, /) -> Prediction:
         """Of the main target, or another one."""
         ...
@@ -227,6 +234,23 @@ class Learns(Protocol):
     """Every model trained by gradients: what should fall?"""
 
     def loss(self, batch: Batch, state: State | None = None) -> Loss: ...
+
+
+@runtime_checkable
+class LearnsFromExamples(Protocol):
+    """A model that learns answers by counting, in one go."""
+
+    def learn(self, train: TextStore, valid: TextStore, *, seed: int) -> None:
+        """From the training part; what has to be chosen is chosen on the validation part."""
+        ...
+
+
+@runtime_checkable
+class HasNumParameters(Protocol):
+    """A model that is no module of torch's and tells how many numbers it has learned."""
+
+    @property
+    def num_parameters(self) -> int: ...
 
 
 @runtime_checkable

@@ -114,6 +114,12 @@ class NgramConfig:
     """Tokens in the shortest grams to which min_count applies."""
     prune: float = 0.0
     """Grams whose absence raises the perplexity by a smaller share than this are left out; 0 keeps all."""
+    method: Literal["bag", "generative"] = "bag"
+    """Labels: weigh all grams of a text for and against each label, or count one model of text for each label."""
+    strength: float = 0.0
+    """Labels by a bag: pull of the weights towards zero; 0 tries several and keeps what validates best."""
+    alpha: float = 0.5
+    """Labels by a bag: what is added to each count; the more, the less is made of rare grams."""
 
     def __post_init__(self) -> None:
         if self.order < 0:

@@ -21,10 +21,11 @@ from torch import nn
 from ..errors import ConfigError
 from ..goals.goal import Tell
 from ..models import family
+from ..models.contract import LearnsFromExamples
 from ..models.ngram import Ngram
 from ..run import RunConfig
 from ..wording import counted
-from .counting import count
+from .counting import count, count_examples
 from .em import LearnsByEM, expect_and_maximise
 from .loop import Hooks, train
 from .planning import (
@@ -80,8 +81,8 @@ class Counting:
 
     def check_budget(self, model: str, epochs: float | None) -> None: ...
 
-    def plan(self, session: Session, model: Ngram, wants_stop: WantsStop, tell: Tell) -> Ngram:
-        if session.run.config.model.order:
+    def plan(self, session: Session, model: Any, wants_stop: WantsStop, tell: Tell) -> Any:
+        if not isinstance(model, Ngram) or session.run.config.model.order:
             return model
         self._choose_order(session, tell)
         return session.run.build_model()
@@ -110,7 +111,10 @@ class Counting:
         )
         run.save_config(replace(run.config, model=replace(run.config.model, order=order)))
 
-    def run(self, session: Session, model: Ngram, hooks: Hooks, tell: Tell) -> Iterator[Report]:
+    def run(self, session: Session, model: Ngram | LearnsFromExamples, hooks: Hooks, tell: Tell) -> Iterator[Report]:
+        if isinstance(model, LearnsFromExamples):
+            seed, stores = session.run.config.training.seed, session.stores
+            return count_examples(model, stores["train"], stores["valid"], hooks, seed=seed)
         return count(model, session.sequences(model)[0], hooks)
 
     def is_over(self, progress: dict[str, Any], config: RunConfig) -> bool:

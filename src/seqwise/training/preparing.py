@@ -106,7 +106,7 @@ def _base_of(request: Request) -> Run | None:
 
 def _checked_settings(request: Request, row: Family, task: Task) -> dict[str, dict[str, Any]]:
     """What was set, by section, with the mistakes told that can be told before the data is read."""
-    learners = [LEARNERS[row.learns[kind]] for kind in task.kinds]
+    learners = [LEARNERS[row.learns[kind]] for kind in task.kinds if kind in row.learns]
     for learner in learners:
         learner.check_budget(request.model, request.epochs)
     settings = request.settings()
