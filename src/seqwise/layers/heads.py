@@ -23,7 +23,7 @@ from ..data.batch import Labels, LabelSets, Tags, Tokens, Values
 from .crf import LinearChainCRF
 from .fused_likelihood import fused_loss
 from .notes import note
-from .stream import Prediction, Stream
+from .stream import Prediction, Stream, log_prob_of
 
 LOG_TWO_PI = math.log(2 * math.pi)
 
@@ -154,8 +154,7 @@ class LabelHead(nn.Module):
 
     def score(self, stream: Stream, wanted: Labels) -> Tensor:
         """log p of each row's label, (B, 1); of one that is not known (-1), minus infinity."""
-        log_probs, ids = self.log_probs(stream), wanted.ids.unsqueeze(1)
-        return log_probs.gather(1, ids.clamp(min=0)).masked_fill(ids < 0, float("-inf"))
+        return log_prob_of(self.log_probs(stream), wanted.ids).unsqueeze(1)
 
     def objective(self, stream: Stream, wanted: Labels) -> Tensor:
         """The same, each label as much as it weighs."""
@@ -238,8 +237,7 @@ class TagHead(nn.Module):
 
     def score(self, stream: Stream, wanted: Tags) -> Tensor:
         """log p of each word's tag, (B, W); of one that is not known (-1), minus infinity."""
-        log_probs, ids = self.logits(stream, wanted).log_softmax(dim=-1), wanted.ids.unsqueeze(-1)
-        return log_probs.gather(2, ids.clamp(min=0)).masked_fill(ids < 0, float("-inf")).squeeze(-1)
+        return log_prob_of(self.logits(stream, wanted).log_softmax(dim=-1), wanted.ids)
 
     objective = score
 

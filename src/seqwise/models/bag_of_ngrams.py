@@ -60,7 +60,7 @@ from ..kernels.gram_bag import (
     row_grams,
     sum_weights,
 )
-from ..layers.stream import Prediction
+from ..layers.stream import Prediction, log_prob_of
 from ..machine import check_memory
 from .contract import State, check_tokens
 
@@ -226,8 +226,8 @@ class BagOfNgrams:
 
     def score(self, batch: Batch, state: State | None = None) -> tuple[Tensor, None]:
         """log p of each row's label, (B, 1)."""
-        wanted = batch.targets[self.field].ids.cpu().unsqueeze(1)
-        return self.log_probs(batch.inputs["tokens"]).gather(1, wanted), None
+        wanted = batch.targets[self.field].ids.cpu()
+        return log_prob_of(self.log_probs(batch.inputs["tokens"]), wanted).unsqueeze(1), None
 
     def predict(self, batch: Batch) -> Prediction:
         log_probs = self.log_probs(batch.inputs["tokens"])
