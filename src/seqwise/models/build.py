@@ -56,7 +56,7 @@ class NeuralConfig:
     """Use the embedding table as output weights as well; needs embeddings as wide as the output."""
     adaptive_softmax: bool = False
     """Look into rare tokens only when they are needed: faster where the vocabulary is large."""
-    pooling: Literal["last", "mean", "max", "attention"] = "last"
+    pooling: Literal["last", "mean", "max", "attention", "concat"] = "last"
     """Labels: which hidden states of the sequence the answer is read from."""
     max_steps: int = 0
     """Labels: of longer texts the first and the last half of so many tokens are read; 0 reads all."""

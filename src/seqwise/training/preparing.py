@@ -31,6 +31,8 @@ from .session import Session, learner_of
 from .sizing import DEFAULT_MINUTES, fitting_heads, min_training_bytes, narrowed, suggest
 from .transfer import Transfer, transfer
 
+NOT_OF_THE_BODY = ("pooling", "max_steps", "pairing", "label_weights", "threshold", "crf", "dropout")
+"""Settings of a model that change no weight of its body."""
 MAX_VALID_TOKENS = 250_000  # for a validation while training
 
 
@@ -155,7 +157,7 @@ def _choose_sizes(
     if "context" in asked:
         training["context"] = asked["context"]
     if base is not None:
-        model, training = vars(base.config.model), {**training, "context": base.config.training.context}
+        model, training = _settings_of_base(base, model, training, schema)
     model_config: Any = build(row.config, {**model, **asked}, section="model", where=request.where)
     chosen = build(TrainingConfig, {**training, **settings["training"]}, section="training", where=request.where)
     chosen = replace(chosen, threads=chosen.threads or torch.get_num_threads())
@@ -163,6 +165,20 @@ def _choose_sizes(
         chosen = replace(chosen, valid_tokens=MAX_VALID_TOKENS)
     _check_context(model_config, chosen)
     return _Sized(model_config, chosen, facts.data)
+
+
+def _settings_of_base(
+    base: Run, model: dict[str, Any], training: dict[str, Any], schema: Schema
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Those of the run that is started from; where something else is asked for, what is not of its body by rule."""
+    if schema.kinds == base.schema.kinds:
+        return vars(base.config.model), {**training, "context": base.config.training.context}
+    by_rule = {name: value for name, value in model.items() if name in NOT_OF_THE_BODY}
+    kept = {**vars(base.config.model), **by_rule}
+    limit = kept.get("context")  # of a model that has one
+    if limit and kept.get("max_steps", 0) > limit:
+        kept["max_steps"] = limit
+    return kept, {**training, "context": min(training["context"], limit) if limit else training["context"]}
 
 
 def _small_enough(row: Family, settings: dict[str, Any], schema: Schema, limit: int) -> dict[str, Any]:
