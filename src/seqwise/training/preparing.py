@@ -13,7 +13,8 @@ from typing import Any
 import torch
 
 from ..config import build
-from ..data.schema import ASKED_FOR, Schema, TokenSpec
+from ..data.schema import ASKED_FOR, LABEL, LABELS, NUMBER, TAG, Schema, TokenSpec
+from ..data.text_examples import TextStore
 from ..errors import CheckpointError, ConfigError
 from ..goals import AnyGoal
 from ..goals.goal import OnProgress, Tell
@@ -61,6 +62,8 @@ def prepare(
     schema = schema or task.schema(data, tokenizer, tell, base.schema if base is not None else None)
     check_does(request.model, schema, data.name)
     stores = task.stores(data, schema, on_progress)
+    if not can_learn(request.model, schema, stores["train"]):
+        raise ConfigError(f"{data.name} is no text, and {request.model} labels texts only; choose another --model.")
     sized = _choose_sizes(request, settings, base, schema, goal_of(task, schema), data, stores)
     found = {name: value for name, value in sized.data.items() if getattr(data_config, name) in (None, [])}
     data_config = replace(data_config, **found, fingerprint=data.fingerprint, description=data.description)
@@ -127,6 +130,12 @@ def check_does(model: str, schema: Schema, name: str) -> None:
         raise ConfigError(
             f"{name} asks for {asked}, which {model} does not answer. Families that do: {', '.join(doing)}."
         )
+
+
+def can_learn(model: str, schema: Schema, store: object) -> bool:
+    """Families that count or iterate to answer for a whole sequence do so of texts, and of no other examples."""
+    learns_by = family(model).learns[schema.kind]
+    return learns_by == "gradients" or schema.kind not in (LABEL, LABELS, NUMBER, TAG) or isinstance(store, TextStore)
 
 
 @dataclass(frozen=True)
