@@ -193,7 +193,9 @@ def test_a_file_it_cannot_read_is_named(terminal: Any, tmp_path: Path) -> None:
 
 
 def test_families_that_do_not_label_are_refused(terminal: Any, strings: Path, tmp_path: Path) -> None:
-    code, _, err = terminal.run("train", strings, "--model", "kalman", "--task", "palindrome", "--out", tmp_path / "run")
+    code, _, err = terminal.run(
+        "train", strings, "--model", "kalman", "--task", "palindrome", "--out", tmp_path / "run"
+    )
     assert code == 2
     assert "is taken for palindrome (strings that may be palindromes), which kalman does not do" in err
     assert "window, conv, rnn, gru, lstm, gpt." in err

@@ -153,7 +153,11 @@ def by_hand(names: tuple[str, ...] = ("a", "b", "c")) -> LabelScore:
 def test_of_each_label_it_is_told_how_often_it_is_found_and_for_what_it_is_taken() -> None:
     score = by_hand()
     assert score.confusion.tolist() == [[2, 1, 0], [1, 1, 0], [0, 0, 1]]
-    assert {name: tuple(one) for name, one in score.by_label.items()} == {"a": (2, 3, 3), "b": (1, 2, 2), "c": (1, 1, 2)}
+    assert {name: tuple(one) for name, one in score.by_label.items()} == {
+        "a": (2, 3, 3),
+        "b": (1, 2, 2),
+        "c": (1, 1, 2),
+    }
     assert score.by_label["c"].precision == 0.5  # an answer to a label that nobody can know counts against it
     assert score.macro_f1 == pytest.approx((2 / 3 + 1 / 2 + 2 / 3) / 3)
     assert score.most_confused(5) == [("a", "b", 1), ("b", "a", 1)]
