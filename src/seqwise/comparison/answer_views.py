@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from html import escape
 from statistics import mean
 
@@ -22,6 +23,7 @@ SHARES = (0.01, 0.03, 0.06, 0.1, 0.2, 0.35, 0.5)
 MIN_ANSWERS = 10  # of about the same probability, for the share of right ones to say something
 SHOWN_EXAMPLES = 12
 MAX_LABEL_CHARACTERS = 60
+STRAIGHT = replace(PLAIN, dash=2)
 
 
 def by_label(comparison: Comparison) -> Section:
@@ -107,7 +109,7 @@ def reliability(comparison: Comparison, looks: dict[str, Look]) -> Section:
             series.append(Series(visible(entry.name), points, looks[entry.name]))
     lowest = min((end for line in series for point in line.points for end in point), default=0.0)
     start = math.floor(10 * lowest) / 10
-    honest = Series("as it says", [(start, start), (1.0, 1.0)], PLAIN)
+    honest = Series("as it says", [(start, start), (1.0, 1.0)], STRAIGHT)
     svg = line_chart(
         [honest, *series],
         identity="reliability-chart",
@@ -161,12 +163,12 @@ def hardest(comparison: Comparison) -> Section:
             f'<tr><td class="is-text">{shown(text)}</td><td class="is-answer">{_label(wanted)}</td>'
             f'<td class="is-answer"><ul>{lines}</ul></td><td>{mean_value}</td></tr>'
         )
+    hard = "from which the models are furthest" if is_number else "that the models find least probable"
     lead = (
-        f"Of {counted(len(found), 'row')} of the {escape(comparison.scored)} part, those that all models together "
-        f"{'are furthest from' if is_number else 'find least probable'}. Look whether what was wanted is right: wrong "
-        "labels stand first here."
+        f"Of {counted(len(found), 'row')} of the {escape(comparison.scored)} part, those whose right answer is one "
+        f"{hard}, in the mean. Look whether what was wanted is right at all: rows with a wrong answer come first here."
     )
-    heads = ["text", "wanted", "answers", "mean error" if is_number else "probability of what was wanted"]
+    heads = ["text", "wanted", "answers", "mean error" if is_number else "mean probability of what was wanted"]
     body = titled_table("Hardest examples", heads, rows, kind="examples") if rows else ""
     return Section("hardest", "What is hard for all", lead, body)
 
@@ -232,11 +234,11 @@ def tagged_rows(comparison: Comparison) -> Section:
             f'<li dir="auto">{_tagged(words, tags, dict(one.get(row, ())))}</li>' for _, row, words, tags in hard
         )
         panels.append((f"model-{place}", entry.name, f'<ol class="tagged">{rows}</ol>'))
-    right = sum(value == 0 for value, *_ in found)
+    right = counted(sum(value == 0 for value, *_ in found), "row has", "rows have")
     lead = (
         f"Of {counted(len(found), 'row')} of the {escape(comparison.scored)} part, those with most wrong tags in the "
-        f"mean over all models; {right:,} have none from any. A marked word has a wrong tag: what the model said, and "
-        "behind the arrow what was wanted."
+        f"mean over all models; {right} none from any. A marked word has a wrong tag: what the model said, and behind "
+        "the arrow what was wanted."
     )
     return Section("tagged", "What is hard for all", lead, switched("tagged", "Model", panels) if hard else "")
 

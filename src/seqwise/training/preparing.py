@@ -301,6 +301,8 @@ SHOWN = (
 def sizes_in_words(config: RunConfig, schema: Schema) -> str:
     settings = vars(config.model)
     shown: Sequence[str] = (*SHOWN, "pooling") if sees_all(schema) else SHOWN
+    if schema.kind == LABEL:  # an n-gram has a way to label then, whose counts are smoothed in its own way
+        shown = ["method" if name == "smoothing" else name for name in shown]
     model = ", ".join(f"{name} {settings[name]}" for name in shown if name in settings)
     if family(config.model_name).learns[schema.kind] != "gradients":
         return f"{config.model_name}: {model}"
