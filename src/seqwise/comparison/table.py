@@ -8,11 +8,13 @@ import shlex
 from collections.abc import Callable, Sequence
 from html import escape
 
+from ..data.schema import LABEL, LABELS
 from ..pages.quantities import UNKNOWN, count, duration, milliseconds, number, per_cent, size, two_figures
 from ..pages.text import visible
 from ..wording import counted, plural
 from .results import Comparison, Entry, Figure, Gap, Metric
 
+UNEVEN = 0.01  # between the share of right answers and macro F1
 STATUS_WORDS = {
     "waiting": "not started yet",
     "running": "still running",
@@ -77,8 +79,8 @@ def columns_of(comparison: Comparison) -> dict[str, Callable[[Entry], str]]:
         "exact": other("exact_match", per_cent),
         "perplexity": other("perplexity", lambda found: number(found, 2)),
         "accuracy": other("accuracy", per_cent),
+        **({"macro F1": other("macro_f1", per_cent)} if _has_uneven_labels(comparison) else {}),
         "unseen words": other("unseen_accuracy", per_cent),
-        "macro F1": other("macro_f1", per_cent),
         "label": other("label_accuracy", per_cent),
         "Pearson": other("pearson", lambda found: number(found, 3)),
         "Spearman": other("spearman", lambda found: number(found, 3)),
@@ -94,6 +96,12 @@ def columns_of(comparison: Comparison) -> dict[str, Callable[[Entry], str]]:
     scored = [entry for entry in comparison.entries if not missing_score(entry)]
     known = {title: show for title, show in columns.items() if any(show(entry) != UNKNOWN for entry in scored)}
     return {f"{visible(comparison.metric.short)} (95 %)": value, **known}
+
+
+def _has_uneven_labels(comparison: Comparison) -> bool:
+    """Whether macro F1 says something else than the share of right answers."""
+    scores = [entry.more for entry in comparison.entries] if comparison.kind in (LABEL, LABELS) else []
+    return any(abs(one["macro_f1"] - one.get("accuracy", math.inf)) > UNEVEN for one in scores if "macro_f1" in one)
 
 
 def no_recommendation(comparison: Comparison) -> str:
