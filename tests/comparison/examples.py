@@ -68,7 +68,7 @@ HOSTILE = (
     "</script></style></title></svg></table>--><script>alert(1)</script><img src=x onerror=alert(1)>\"'` style=x "
     "&lt;&amp;&#60; {0} {x} %s \u202eevil\u2066\u2028\u2029\x00\x1b[2J\x85\ud800\udfff\ufffe\u0301\u200b\ufeff\n\t"
 )
-CHOSEN = {"stage", "status", "task"}  # words that the code chooses from
+CHOSEN = {"stage", "status", "task", "kind"}  # words that the code chooses from
 
 
 def example_comparison(**changes: Any) -> Comparison:

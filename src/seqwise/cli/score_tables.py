@@ -28,11 +28,14 @@ Columns = Mapping[str, Callable[[Any], str | None]]
 
 
 def scores_shown(scores: dict[str, Any]) -> Iterator[str]:
-    """Scores of one kind, by the name of the run."""
-    yield from SCORE_TABLES.get(type(next(iter(scores.values()))), plain_scores)(scores)
-    for name, score in scores.items():
-        yield f"{name}: {score.signature}"
+    """Scores of one kind, by the name of the run: side by side where there is a table for it, else run by run."""
+    table = SCORE_TABLES.get(type(next(iter(scores.values()))))
+    yield from plain_scores(scores) if table is None else (*table(scores), *signatures(scores))
     yield from comparisons(scores)
+
+
+def signatures(scores: dict[str, Any]) -> Iterator[str]:
+    return (f"{name}: {score.signature}" for name, score in scores.items())
 
 
 def side_by_side(scores: dict[str, Any], titles: Columns) -> Iterator[str]:
@@ -218,6 +221,7 @@ def plain_scores(scores: dict[str, Any]) -> Iterator[str]:
         yield f"{name}: {score.headline()}"
         for words, num, bleu in getattr(score, "by_length", ()):
             yield f"{name}: sources of {words} words: BLEU {bleu:.2f} ({counted(num, 'pair')})"
+        yield f"{name}: {score.signature}"
 
 
 SCORE_TABLES: dict[type, Callable[[dict[str, Any]], Iterator[str]]] = {

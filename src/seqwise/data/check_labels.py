@@ -135,15 +135,19 @@ def counts_by_part(title: str, counts: Mapping[str, Mapping[str, int]], of: Mapp
     names = list(dict.fromkeys([*first, *(name for found in counts.values() for name in found)]))
     names.sort(key=lambda name: -first.get(name, 0))
     rows = [[title, *(head for part in counts for head in (part, "share"))]]
-    for name in names[:MAX_LABELS]:
-        shares = [(found.get(name, 0), found.get(name, 0) / max(1, of[part])) for part, found in counts.items()]
-        rows.append([shown(name), *(cell for num, share in shares for cell in (f"{num:,}", f"{100 * share:.1f} %"))])
+    rows += [
+        [shown(name), *_cells([found.get(name, 0) for found in counts.values()], of)] for name in names[:MAX_LABELS]
+    ]
     if rest := names[MAX_LABELS:]:
         sums = [sum(found.get(name, 0) for name in rest) for found in counts.values()]
-        shares = zip(sums, of.values(), strict=True)
-        cells = (cell for num, total in shares for cell in (f"{num:,}", f"{100 * num / max(1, total):.1f} %"))
-        rows.append([f"{len(rest):,} others", *cells])
+        rows.append([f"{len(rest):,} others", *_cells(sums, of)])
     return rows
+
+
+def _cells(nums: Sequence[int], of: Mapping[str, int]) -> list[str]:
+    """A number and its share, part by part."""
+    pairs = zip(nums, of.values(), strict=True)
+    return [cell for num, total in pairs for cell in (f"{num:,}", f"{100 * num / max(1, total):.1f} %")]
 
 
 def warnings_on_labels(labels: Mapping[str, Mapping[str, int]], rows: Mapping[str, int]) -> Iterator[str]:
