@@ -161,7 +161,23 @@ def build_label_store(rows: Sequence[LabelledRow], schema: Schema) -> TextStore:
     encoded = [spec.encode_texts(row.texts) for row in rows]
     segments = np.concatenate([found for _, found in encoded]).astype(np.int8) if spec.num_texts > 1 else None
     answers = COLUMNS[schema.kind]([row.answer for row in rows], schema.main_spec)
-    return TextStore(Rows.of(ids for ids, _ in encoded), {schema.main: answers}, rows, segments)
+    tokens = Rows.of(ids for ids, _ in encoded)
+    spelled = _spell_texts(spec, rows, tokens) if spec.alphabet else None
+    return TextStore(tokens, {schema.main: answers}, rows, segments, spelled)
+
+
+def _spell_texts(spec: TokenSpec, rows: Sequence[LabelledRow], tokens: Rows) -> Spelled:
+    """A token is a word, as it was written."""
+    assert isinstance(spec.tokenizer, WordTokenizer)
+    places: dict[str, int] = {}
+    words = np.zeros(len(tokens.ids), dtype=np.int32)
+    for row, start in zip(rows, tokens.edges[:-1].tolist(), strict=True):
+        place = start + 1
+        for text in row.texts:
+            found = spec.tokenizer.split(text)
+            words[place : place + len(found)] = [places.setdefault(word, len(places) + 1) for word in found]
+            place += len(found) + 1
+    return Spelled(words, np.concatenate([np.zeros_like(spec.spell([""])), spec.spell(list(places))]))
 
 
 def _of_numbers(answers: Sequence[Any], spec: Any) -> Column:

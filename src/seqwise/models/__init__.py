@@ -14,6 +14,7 @@ from ..data.schema import LABEL, LABELS, NEXT_TOKEN, NEXT_VALUES, NUMBER, SEQUEN
 from ..machine import check_memory
 from .contract import HasNumParameters
 from .conv import ConvConfig, build_conv
+from .elmo import ELMoConfig, build_elmo
 from .gpt import GPTConfig, build_gpt
 from .hmm import HMM, HMMConfig
 from .kalman import Kalman, KalmanConfig
@@ -38,6 +39,8 @@ class Family:
     year: int
     state: str
     fixed: str
+    takes_part: bool = True
+    """In comparisons, where nobody asks for it by name; else it is trained to be read from, not to be ranked."""
 
     @property
     def learns_by(self) -> str:
@@ -131,6 +134,15 @@ MODELS = {
     ),
     "lstm": Family(
         LSTMConfig, build_lstm, BY_GRADIENTS, 1997, "h and c, of fixed size", "gradients survive many steps"
+    ),
+    "elmo": Family(
+        ELMoConfig,
+        build_elmo,
+        {NEXT_TOKEN: "gradients"},
+        2018,
+        "h and c of the forward direction",
+        "a vector for each word in its context, whatever it is spelled like",
+        takes_part=False,
     ),
     "seq2seq": Family(
         Seq2SeqConfig,

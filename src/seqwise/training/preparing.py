@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from ..config import build
 from ..data.schema import ASKED_FOR, Schema, TokenSpec
@@ -24,6 +25,7 @@ from ..run import Run, RunConfig, check_free, load_weights
 from ..settings import DataConfig, TokenizerConfig, TrainingConfig
 from ..tasks import Task, goal_of, task_for, task_named
 from ..wording import counted
+from .borrowed import Features
 from .learners import LEARNERS, choose_device, freeze
 from .overrides import BUDGETS, check_overrides, check_present, check_same, moved_data
 from .request import Request
@@ -60,6 +62,9 @@ def prepare(
         tell(sentence)
     schema = schema or task.schema(data, tokenizer, tell, base.schema if base is not None else None)
     check_does(request.model, schema, data.name)
+    features = Features.of(path) if (path := settings["model"].get("features")) else None
+    if features is not None:
+        schema, settings["model"] = features.spelled(schema), {**settings["model"], **features.settings()}
     stores = task.stores(data, schema, on_progress)
     sized = _choose_sizes(request, settings, base, schema, goal_of(task, schema), data, stores)
     found = {name: value for name, value in sized.data.items() if getattr(data_config, name) in (None, [])}
@@ -69,14 +74,26 @@ def prepare(
     config = RunConfig(request.model, data_config, tokenizer, sized.model, sized.training, task=task.name)
     _check_fits(row, config, schema, len(stores["train"]))
     tell(sizes_in_words(config, schema))
+    weights = _initial_weights(base, features, config, schema, settings["model"], tell)
+    return Session(Run.create(request.out, config, schema, initial_weights=weights), task, data, stores)
+
+
+def _initial_weights(
+    base: Run | None, features: Features | None, config: RunConfig, schema: Schema, asked: dict[str, Any], tell: Tell
+) -> dict[str, Tensor] | None:
+    """What training starts from instead of chance; None where that is all."""
     weights = None
     if base is not None:
-        moved = transferred(base, config, schema, settings["model"])
+        moved = transferred(base, config, schema, asked)
         weights = moved.weights
         if moved.started or moved.grown:
             for sentence in moved.sentences():
                 tell(sentence)
-    return Session(Run.create(request.out, config, schema, initial_weights=weights), task, data, stores)
+    if features is not None:
+        torch.manual_seed(config.training.seed)
+        weights = features.filled_in(family(config.model_name).build(config.model, schema), weights)
+        tell(f"features: the layers of {features.path} are read beside each word, and stay as they are")
+    return weights
 
 
 def choose_task(request: Request) -> Task:
