@@ -239,7 +239,7 @@ def _converted(
     parts: dict[str, list[Sentence]], files: dict[str, str], notes: list[str]
 ) -> tuple[dict[str, list[TaggedRow]], str]:
     """Entities of all parts in IOB2, and the name of that scheme; tags of other kinds as they are."""
-    from .tag_schemes import MOST_SHOWN, detect_scheme, to_iob2
+    from .tag_schemes import MAX_SHOWN, detect_scheme, to_iob2
 
     everything = [(part, sentence) for part, some in parts.items() for sentence in some]
     detected = detect_scheme([sentence.tags for _, sentence in everything])
@@ -248,12 +248,12 @@ def _converted(
         notes.append(f"entities are marked by {detected.scheme} ({detected.reason}), {verb}")
     if detected.odd:
         told = []
-        for odd in detected.odd[:MOST_SHOWN]:
+        for odd in detected.odd[:MAX_SHOWN]:
             part, sentence = everything[odd.row]
             told.append(
                 f"{odd.what} ({odd.count:,}, first in {files.get(part, part)}, sentence of line {sentence.line})"
             )
-        total, more = sum(odd.count for odd in detected.odd), ", …" if len(detected.odd) > MOST_SHOWN else ""
+        total, more = sum(odd.count for odd in detected.odd), ", …" if len(detected.odd) > MAX_SHOWN else ""
         many = counted(total, "tag does", "tags do")
         notes.append(
             f"{many} not fit that scheme and {'is' if total == 1 else 'are'} kept: {', '.join(told)}{more}; "

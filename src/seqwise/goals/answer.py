@@ -27,7 +27,10 @@ Store = ExampleStore | TextStore
 
 class AnswerGoal:
     unit = "answers"
-    metrics = ("accuracy", "macro_f1", "f1", "mean_squared_error", "pearson", "spearman", "nats_per_answer")
+    metrics = (
+        *("accuracy", "macro_f1", "matthews", "auc", "calibration_error", "f1", "exact_match"),
+        *("mean_squared_error", "pearson", "spearman", "nats_per_answer"),
+    )
     score_options: tuple[str, ...] = ()
     reads_lines = False
     writes_table = False
@@ -115,7 +118,7 @@ class AnswerGoal:
                 yield {"label": spec.decode(answer), **probable}
 
     def next_command(self, path: str) -> str:
-        return f"seqwise evaluate {path}"
+        return f"seqwise predict {path}"
 
 
 def most_probable(names: Sequence[str], probabilities: np.ndarray) -> dict[str, float]:
