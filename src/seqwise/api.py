@@ -16,6 +16,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .comparison.request import ComparisonRequest, Source
 from .config import build
 from .data.pipes import owned
 from .data.schema import TokenSpec
@@ -308,53 +309,17 @@ def train(
 
 
 @partial(speaks_python, resume="continue_comparison")
-def compare(
-    data: str | Path | Sequence[str | Path],
-    *,
-    minutes: float = 10.0,
-    out: str | Path | None = None,
-    models: Sequence[str] | None = None,
-    tokenizers: Sequence[str] | None = None,
-    task: str | None = None,
-    columns: Sequence[str] = (),
-    season: int | None = None,
-    valid: str | Path | None = None,
-    test: str | Path | None = None,
-    split: str | None = None,
-    seeds: int | None = None,
-    seed: int = 0,
-    workers: int = 1,
-    max_parameters: int | None = None,
-    max_latency_ms: float | None = None,
-    max_megabytes: float | None = None,
-) -> Comparison:
+@takes(ComparisonRequest, without=("source",))
+def compare(data: Source, *, out: str | Path | None = None, **asked: Any) -> Comparison:
     """Train all families on the data under one budget of wall clock, and say which to use.
 
     In a notebook the result shows itself; `.winner`, `.ladder`, `.final` hold what was found, and report.html in the
     folder the pictures.
     """
-    from .comparison.compare import choose_settings, run_comparison
+    from .comparison.compare import run_comparison
 
     path = Path(out) if out is not None else free_path(data, "compare")
-    settings = choose_settings(
-        data,
-        minutes=minutes,
-        models=models,
-        tokenizers=tokenizers,
-        task=task,
-        columns=columns,
-        season=season,
-        valid=None if valid is None else str(valid),
-        test=None if test is None else str(test),
-        split=split,
-        seeds=seeds,
-        seed=seed,
-        workers=workers,
-        max_parameters=max_parameters,
-        max_latency_ms=max_latency_ms,
-        max_megabytes=max_megabytes,
-    )
-    return run_comparison(path, settings)
+    return run_comparison(path, ComparisonRequest(data, **asked).settings())
 
 
 @partial(speaks_python, resume="continue_comparison")

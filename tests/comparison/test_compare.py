@@ -37,11 +37,12 @@ from seqwise.cli import comparing, main
 from seqwise.comparison import compare as module
 from seqwise.comparison import plan, verdict
 from seqwise.comparison.assemble import assemble, repeat_command
-from seqwise.comparison.compare import choose_settings, run_comparison
+from seqwise.comparison.compare import run_comparison
 from seqwise.comparison.folder import Folder
 from seqwise.comparison.jobs import JOBS
 from seqwise.comparison.nursery import STOPPED, Ended, Job
 from seqwise.comparison.plan import Settings
+from seqwise.comparison.request import ComparisonRequest
 from seqwise.comparison.results import Comparison, Entry
 from seqwise.comparison.table import table_rows
 from seqwise.errors import CheckpointError, ConfigError, DataError, SeqwiseError
@@ -332,7 +333,9 @@ def replay(folder: Path, monkeypatch: pytest.MonkeyPatch) -> type[Replay]:
 
 
 def settings_for(world: Path, **changes: Any) -> Settings:
-    return choose_settings(world / "words.txt", **{"minutes": float(MINUTES), "models": MODELS_COMPARED, **changes})
+    return ComparisonRequest(
+        world / "words.txt", **{"minutes": float(MINUTES), "models": MODELS_COMPARED, **changes}
+    ).settings()
 
 
 def without_clock(comparison: Comparison) -> dict[str, Any]:
@@ -977,7 +980,7 @@ def test_without_a_test_part_validation_is_scored_and_the_report_says_so(
 ) -> None:
     monkeypatch.setattr(module, "Nursery", Here)
     found = run_comparison(
-        tmp_path / "x", choose_settings(world / "words.txt", models=["ngram"], minutes=1.0, split="90/10")
+        tmp_path / "x", ComparisonRequest(world / "words.txt", models=["ngram"], minutes=1.0, split="90/10").settings()
     )
     assert found.scored == "valid"
     (ngram,) = found.ladder
@@ -990,7 +993,9 @@ def test_two_tokenizers_are_two_entries_on_one_scale(
     world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "Nursery", Here)
-    settings = choose_settings(world / "words.txt", models=["ngram"], minutes=1.0, tokenizers=["char", "bpe"])
+    settings = ComparisonRequest(
+        world / "words.txt", models=["ngram"], minutes=1.0, tokenizers=["char", "bpe"]
+    ).settings()
     found = run_comparison(tmp_path / "x", settings)
     assert {entry.name: entry.tokenizer for entry in found.ladder} == {"ngram-char": "char", "ngram-bpe": "bpe"}
     for entry in found.ladder:
@@ -1013,10 +1018,10 @@ def test_words_and_characters_are_ranked_on_one_scale_with_unknown_words_spelled
     for part, text in (("train", known), ("valid", new[: len(new) // 2]), ("test", new[len(new) // 2 :])):
         (tmp_path / f"{part}.txt").write_text(text, encoding="utf-8")
     monkeypatch.setattr(module, "Nursery", Here)
-    settings = choose_settings(
+    settings = ComparisonRequest(
         tmp_path / "train.txt", models=["ngram"], minutes=0.1, tokenizers=["char", "word"],
         valid=str(tmp_path / "valid.txt"), test=str(tmp_path / "test.txt"),
-    )  # fmt: skip
+    ).settings()  # fmt: skip
     found = run_comparison(tmp_path / "x", settings)
     char, word = (found.entry(f"ngram-{kind}") for kind in ("char", "word"))
     assert found.winner == char.name
@@ -1046,7 +1051,7 @@ def test_too_little_data_to_tell_is_said_in_every_place(tmp_path: Path, monkeypa
     monkeypatch.setattr(module, "Nursery", Here)
     parts = {part: str(tmp_path / f"{part}.txt") for part in ("valid", "test")}
     options = {"models": ["ngram"], "minutes": 0.1, "tokenizers": ["char", "bpe"], **parts}
-    found = run_comparison(tmp_path / "x", choose_settings(tmp_path / "train.txt", **options))
+    found = run_comparison(tmp_path / "x", ComparisonRequest(tmp_path / "train.txt", **options).settings())
     (gap,) = found.gaps
     assert not gap.is_enough
     assert not gap.is_distinguishable
@@ -1263,7 +1268,7 @@ def test_the_command_of_a_report_repeats_it(
     for name in ("my words.txt", "it's held out.txt", "test part.txt"):
         Path(name).write_text(make_text(), encoding="utf-8")
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
-    settings, typed = choose_settings("my words.txt", **asked), list[Settings]()
+    settings, typed = ComparisonRequest("my words.txt", **asked).settings(), list[Settings]()
 
     def note_settings(path: Path, settings: Settings, **_: Any) -> None:
         typed.append(settings)

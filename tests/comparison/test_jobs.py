@@ -12,10 +12,10 @@ import torch
 
 from seqwise.api import TrainedRun
 from seqwise.comparison import jobs
-from seqwise.comparison.compare import choose_settings
 from seqwise.comparison.folder import Folder
 from seqwise.comparison.jobs import prepare_data, score_trial, train_trial
 from seqwise.comparison.plan import ladder
+from seqwise.comparison.request import ComparisonRequest
 from seqwise.training.preparing import prepare
 from seqwise.training.request import Request
 
@@ -41,7 +41,7 @@ def run_trials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         (tmp_path / "cats.txt").write_text(TEXT)
         threads = torch.get_num_threads()
         folder = Folder(tmp_path / "comparison")
-        settings = choose_settings(tmp_path / "cats.txt", minutes=0.2, **options)
+        settings = ComparisonRequest(tmp_path / "cats.txt", minutes=0.2, **options).settings()
         folder.create(settings)
         prepare_data(folder.path, "data", never)
         amounts = {"valid_amount": most, "scored_amount": most, "measuring_seconds": 60.0}

@@ -13,8 +13,9 @@ import typer
 
 from ..api import free_path
 from ..comparison.assemble import write_results
-from ..comparison.compare import Watch, choose_settings, run_comparison
+from ..comparison.compare import Watch, run_comparison
 from ..comparison.folder import Folder
+from ..comparison.request import ComparisonRequest
 from ..comparison.results import Comparison
 from ..comparison.table import table_rows
 from ..errors import ConfigError
@@ -40,7 +41,7 @@ def run_compare(
         settings, path = None, out
     else:
         data = data or [DEFAULT_DATA]
-        settings, path = choose_settings(data, **options), out or free_path(data, "compare")
+        settings, path = ComparisonRequest(data, **options).settings(), out or free_path(data, "compare")
     with _watching() as watch, ctrl_c() as wants_stop:
         found = run_comparison(path, settings, watch=watch, wants_stop=wants_stop)
     if as_json:

@@ -11,29 +11,21 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ..config import parse_json
-from ..data.pipes import owned
-from ..errors import CheckpointError, ConfigError, DataError, did_you_mean
+from ..errors import CheckpointError, ConfigError, DataError
 from ..evaluation.segments import Metric, Segments
-from ..machine import available_cores, wanted_threads
 from ..models import MODELS
 from ..pages.quantities import duration
-from ..tasks import TASKS, Task, task_for, task_named
-from ..text import TOKENIZERS
-from ..training.overrides import absolute
 from .assemble import write_results
 from .folder import Folder
 from .nursery import STOPPED, Ended, Job, Nursery, check_can_fork
 from .plan import (
     MAX_TIMING,
     SCORING_SHARE,
-    Limits,
     Settings,
     Standing,
     Trial,
     amount_to_score,
     amount_to_validate,
-    choose_models,
-    choose_seeds,
     finals,
     ladder,
     minutes_for_all,
@@ -59,82 +51,6 @@ class Watch(Protocol):
         ...
 
     def end(self, trial: str, sentence: str) -> None: ...
-
-
-def choose_settings(
-    source: str | Path | Sequence[str | Path],
-    *,
-    minutes: float = 10.0,
-    models: Sequence[str] | None = None,
-    tokenizers: Sequence[str] | None = None,
-    task: str | None = None,
-    columns: Sequence[str] = (),
-    season: int | None = None,
-    valid: str | None = None,
-    test: str | None = None,
-    split: str | None = None,
-    seeds: int | None = None,
-    seed: int = 0,
-    workers: int = 1,
-    max_parameters: int | None = None,
-    max_latency_ms: float | None = None,
-    max_megabytes: float | None = None,
-) -> Settings:
-    """What was asked for, checked, and the rest chosen."""
-    _check_numbers(
-        {
-            "--minutes": (minutes, 0.0),
-            "--max-latency-ms": (max_latency_ms, 0.0),
-            "--max-megabytes": (max_megabytes, 0.0),
-            "--seeds": (seeds, 1),
-            "--workers": (workers, 1),
-            "--max-parameters": (max_parameters, 1),
-            "--seed": (seed, 0),
-            "--season": (season, 1),
-        }
-    )
-    cores = available_cores()
-    if workers > cores:
-        raise ConfigError(f"--workers {workers} is more than the {cores} cores that may be used here; ask for fewer.")
-    sources = [absolute(s) for s in owned([source] if isinstance(source, str | Path) else source, task)]
-    valid, test = (part and absolute(owned([part], task)[0]) for part in (valid, test))
-    chosen = task_named(task_for(task, sources, columns))
-    _check_options(chosen, {"tokenizers": bool(tokenizers), "season": season is not None})
-    for tokenizer in tokenizers or ():
-        if tokenizer not in TOKENIZERS:
-            raise ConfigError(f'unknown tokenizer "{tokenizer}". {did_you_mean(tokenizer, TOKENIZERS)}')
-    return Settings(
-        source=sources,
-        minutes=minutes,
-        models=choose_models(models, chosen.name),
-        tokenizers=list(dict.fromkeys(tokenizers or ["auto"])),
-        task=chosen.name,
-        columns=list(columns),
-        season=season,
-        valid=valid,
-        test=test,
-        split=split,
-        seeds=seeds or choose_seeds(minutes),
-        seed=seed,
-        workers=workers,
-        threads=min(wanted_threads() or cores, max(1, cores // workers)),
-        limits=Limits(max_parameters, max_latency_ms, max_megabytes),
-    )
-
-
-def _check_numbers(asked: dict[str, tuple[float | None, float]]) -> None:
-    """Each is at least so much; above it, where that is written as a fraction."""
-    for name, (value, least) in asked.items():
-        is_open = isinstance(least, float)
-        if value is not None and not (math.isfinite(value) and (value > least if is_open else value >= least)):
-            raise ConfigError(f"{name} {value:g} should be {'above' if is_open else 'at least'} {least:g}.")
-
-
-def _check_options(task: Task, asked: dict[str, bool]) -> None:
-    """Refuse an option that is for another task."""
-    for name in (name for name, is_asked in asked.items() if is_asked and name not in task.options):
-        holding = " or ".join(known.name for known in TASKS.values() if name in known.options)
-        raise ConfigError(f"--{name} goes with {holding}, and this is taken for {task.name}; drop it.")
 
 
 class _Silent:

@@ -222,9 +222,18 @@ class RecurrentStack(nn.Module):
         return tuple(torch.cat(parts, dim=1) for parts in zip(*states, strict=True))
 
     def forward(
-        self, x: Tensor, state: State, lengths: Tensor | None = None, *, by_steps: bool = False
+        self,
+        x: Tensor,
+        state: State,
+        lengths: Tensor | None = None,
+        *,
+        by_steps: bool = False,
+        layers: list[Tensor] | None = None,
     ) -> tuple[Tensor, State]:
-        """x (B, T, E) -> outputs (B, T, output_dim) and the state after each row's last step."""
+        """x (B, T, E) -> outputs (B, T, output_dim) and the state after each row's last step.
+
+        What each layer hands on is added to `layers`, where such a list is given.
+        """
         directions = len(self.layers[0].cells)  # type: ignore[arg-type]
         after = []
         for number, (layer, norm, gate) in enumerate(zip(self.layers, self.norms, self.gates, strict=True)):
@@ -232,6 +241,8 @@ class RecurrentStack(nn.Module):
             run = layer.forward_by_steps if by_steps else layer
             y, layer_state = run(norm(x), before, lengths)  # type: ignore[operator]
             after.append(layer_state)
+            if layers is not None:
+                layers.append(y)
             if number < len(self.layers) - 1:
                 y = self.dropout(y)
             x = self._join(x, y, gate)

@@ -19,7 +19,7 @@ class Stream:
     is_step: Tensor | None = None
     """(B, T) bool, False where a row is padded; None where every place is a step."""
     layers: tuple[Tensor, ...] = ()
-    """(B, T, D) of each layer, the lowest first, where a body was asked for them."""
+    """(B, T, width) of embeddings and of each layer, the lowest first, where a body was asked for them."""
 
     @property
     def lengths(self) -> Tensor:

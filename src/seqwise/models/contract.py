@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar, runtime_checkable
@@ -108,9 +108,11 @@ class Encoded:
         return self.streams[0]
 
     @staticmethod
-    def of(hidden: Tensor, is_step: Tensor | None, state: State | None) -> Encoded:
+    def of(
+        hidden: Tensor, is_step: Tensor | None, state: State | None, layers: Sequence[Tensor] | None = None
+    ) -> Encoded:
         """One stream, a hidden state for each step of the input."""
-        return Encoded((Stream(hidden, is_step),), state)
+        return Encoded((Stream(hidden, is_step, tuple(layers or ())),), state)
 
 
 def only(inputs: Fields) -> Any:
@@ -130,7 +132,9 @@ class Body(Protocol):
     embedding: Any
 
     def initial_state(self, batch_size: int) -> State: ...
-    def encode(self, inputs: Fields, state: State | None) -> Encoded: ...
+    def encode(self, inputs: Fields, state: State | None, *, with_layers: bool = False) -> Encoded:
+        """`with_layers`: embeddings and what comes out of each layer too, for who reads more than the top."""
+        ...
 
 
 class Head(Protocol):

@@ -97,20 +97,24 @@ class ConvBody(nn.Module):
         }
         return State({**rings, "place": torch.zeros(batch_size, dtype=torch.long, device=like.device)})
 
-    def encode(self, inputs: Fields, state: State | None = None) -> Encoded:
+    def encode(self, inputs: Fields, state: State | None = None, *, with_layers: bool = False) -> Encoded:
         field = only(inputs)
         state = state or self.initial_state(field.shape[0])
         x = self.dropout(self.embedding(field))  # (B, T, D)
-        if field.shape[1] == 1 and field.is_step is None and not torch.is_grad_enabled() and not is_recorded():
+        can_hurry = field.shape[1] == 1 and field.is_step is None and not torch.is_grad_enabled()
+        if can_hurry and not is_recorded() and not with_layers:
             return Encoded.of(*self._encode_one(x[:, 0], state))
-        place, after = state.per_row["place"], {}  # (B,) steps read so far
+        place, after, layers = state.per_row["place"], {}, [x]  # (B,) steps read so far
         for number, layer in enumerate(cast(list[DelayLayer], self.layers)):
             ring = state.per_row[f"ring.{number}"]  # (B, R, D); step t stands at place t mod R
             oldest_first = (place.unsqueeze(1) + torch.arange(layer.ring, device=x.device)) % layer.ring  # (B, R)
             before = _take(ring, oldest_first)
             after[f"ring.{number}"] = self._ring_after(before, x, place, field.lengths)
             x = layer(x, before)
-        return Encoded.of(self.norm(x), field.is_step, State({**after, "place": place + field.lengths}))
+            if with_layers:
+                layers.append(x)
+        state = State({**after, "place": place + field.lengths})
+        return Encoded.of(self.norm(x), field.is_step, state, layers if with_layers else None)
 
     def _ring_after(self, before: Tensor, x: Tensor, place: Tensor, lengths: Tensor) -> Tensor:
         """The last R of `before` and the first `lengths` steps of x, each at its place of the ring."""

@@ -146,7 +146,7 @@ class GPTBody(nn.Module):
             own[f"keys.{layer}"], own[f"values.{layer}"] = like.new_zeros(shape), like.new_zeros(shape)
         return State(own)
 
-    def encode(self, inputs: Fields, state: State | None = None) -> Encoded:
+    def encode(self, inputs: Fields, state: State | None = None, *, with_layers: bool = False) -> Encoded:
         """Hidden states (B, T, D) of the steps. A state is filled only where one is given: training needs no cache."""
         field = only(inputs)
         T = field.shape[1]
@@ -156,14 +156,17 @@ class GPTBody(nn.Module):
                 "Use shorter windows, or train with a larger model.context."
             )
         lengths = field.lengths if field.is_step is not None else None
-        hidden, state = self._encode(self.embedding(field), lengths, state)
-        return Encoded.of(hidden, field.is_step, state)
+        layers: list[Tensor] | None = [] if with_layers else None
+        hidden, state = self._encode(self.embedding(field), lengths, state, layers)
+        return Encoded.of(hidden, field.is_step, state, layers)
 
-    def _encode(self, inputs: Tensor, lengths: Tensor | None, state: State | None) -> tuple[Tensor, State | None]:
+    def _encode(
+        self, inputs: Tensor, lengths: Tensor | None, state: State | None, layers: list[Tensor] | None = None
+    ) -> tuple[Tensor, State | None]:
         """The same from embeddings, (B, T, D). `lengths` (B,) where rows are padded."""
         T = inputs.shape[1]
         place = None if state is None else self._make_room(state, T)
-        can_hurry = T == 1 and not self.training and not is_recorded()
+        can_hurry = T == 1 and not self.training and not is_recorded() and layers is None
         if state is not None and place is not None and place.first is not None and can_hurry:
             return self._encode_one(inputs[:, 0], state, place.first), state
         x, turn = inputs, None
@@ -175,11 +178,15 @@ class GPTBody(nn.Module):
         else:
             x = x + self.position_table[place.positions]
         x = self.dropout(x)
+        if layers is not None:
+            layers.append(x)
         for layer, block in enumerate(self.blocks):
             cache = None
             if state is not None and place is not None:
                 cache = LayerCache(state.per_row[f"keys.{layer}"], state.per_row[f"values.{layer}"], place)
             x = block(x, turn, cache)
+            if layers is not None:
+                layers.append(x)
         if state is not None and place is not None:
             self._remember(state, inputs, lengths, place)
         return self.norm(x), state

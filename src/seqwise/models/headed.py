@@ -60,6 +60,10 @@ class HeadedModel(nn.Module):
             terms[name] = Term(-log_probs.sum(), wanted.count(), self.weights[name], over=name)  # (3)
         return Loss({**terms, **encoded.terms}, encoded.state)
 
+    def layers(self, batch: Batch) -> tuple[Tensor, ...]:
+        """Embeddings and what each layer hands on, the lowest first: (B, T, width) each."""
+        return self.body.encode(batch.inputs, None, with_layers=True).stream.layers
+
     def predict(self, batch: Batch, target: str | None = None) -> Prediction:
         """The answer to each row, of the main target or another one."""
         head: Any = self.heads[target or self.main]

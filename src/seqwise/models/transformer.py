@@ -24,7 +24,7 @@ from typing import Literal, cast
 from torch import Tensor, nn
 from torch.nn.functional import layer_norm
 
-from ..data.batch import Tokens
+from ..data.batch import Tokens, Values
 from ..data.schema import Schema
 from ..errors import ConfigError
 from ..layers.dropout import Dropout
@@ -32,7 +32,7 @@ from ..layers.feed_forward import FeedForward
 from ..layers.multi_head import CrossAttention, SelfAttention, closed_where
 from ..layers.notes import is_recorded, noted
 from ..layers.positions import sinusoidal_table
-from .contract import State
+from .contract import Fields, State, only
 from .encoder_decoder import PairConfig, PairModel, embeddings_for
 
 
@@ -146,9 +146,10 @@ class TransformerBody(nn.Module):
                     nn.init.xavier_uniform_(parameter)
         self.register_buffer("position_table", sinusoidal_table(config.context, D), persistent=False)
 
-    def read(self, source: Tokens) -> State:
+    def read(self, sources: Fields) -> State:
+        source = only(sources)
         x = self._embed(self.source_embedding, source, 0, "source")  # (N, S, D)
-        mask = None if source.is_token is None else closed_where(~source.is_token)  # (N, 1, 1, S)
+        mask = None if source.is_step is None else closed_where(~source.is_step)  # (N, 1, 1, S)
         for block in self.encoder:
             x = cast(Block, block).encode(x, mask)
         x = self.encoder_norm(x)
@@ -188,7 +189,7 @@ class TransformerBody(nn.Module):
             handle.remove()
         return found[0].mean(dim=1)
 
-    def _embed(self, embedding: nn.Module, tokens: Tokens, first: int, side: str) -> Tensor:
+    def _embed(self, embedding: nn.Module, tokens: Tokens | Values, first: int, side: str) -> Tensor:
         """(1) for tokens from place `first` on."""
         end = first + tokens.shape[1]
         if self.config.positions == "sinusoidal":
