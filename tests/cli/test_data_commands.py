@@ -99,7 +99,7 @@ def test_a_check_tells_in_plain_words_what_is_in_a_text(terminal: Any, poems: Pa
     assert any(line.startswith("tokens: about ") for line in lines)
     assert any(line.startswith("time: ") for line in lines)
     assert any(line.startswith("memory: ") for line in lines)
-    assert lines[-1] == "nothing odd found"
+    assert lines[-1] == "nothing suspicious found"
 
 
 def test_a_check_shows_what_to_look_at(terminal: Any, poems: Path) -> None:

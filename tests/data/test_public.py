@@ -70,7 +70,7 @@ def refusal(cache: Path) -> str:
 def test_a_file_is_fetched_verified_and_found(server: str, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = offer(monkeypatch, f"{server}/romeo")
     told: list[int] = []
-    found = get_public("romeo", progress=told.append)
+    found = get_public("romeo", on_progress=told.append)
     assert found == find_public("romeo") == {"train": cache / "data" / "plays" / "romeo.txt"}
     assert found["train"].read_bytes() == CONTENT
     assert sum(told) == len(CONTENT)

@@ -62,7 +62,7 @@ CASES = [
     Case("window", {"window": 3, "embed_dim": 5, "model_dim": 8, "num_layers": 2, "direct_connections": True}),
     Case("window", {"window": 1, "embed_dim": 8, "model_dim": 8, "tied_embeddings": True}),
     Case("conv", {"model_dim": 8, "num_layers": 3}),
-    Case("conv", {"model_dim": 8, "num_layers": 3, "kernel_size": 2, "most_dilation": 2, "tied_embeddings": True}),
+    Case("conv", {"model_dim": 8, "num_layers": 3, "kernel_size": 2, "max_dilation": 2, "tied_embeddings": True}),
     Case("rnn", {"model_dim": 8, "num_layers": 2}),
     Case("rnn", {"model_dim": 8, "activation": "relu", "identity_init": True}, spread=0.3),
     Case("rnn", {"model_dim": 8, "layer_norm": "inside"}),

@@ -12,12 +12,12 @@ from typing import Any
 import typer
 
 from ..api import free_path
-from ..comparison.assemble import write_results
+from ..comparison.aggregate import write_results
 from ..comparison.compare import Watch, run_comparison
-from ..comparison.folder import Folder
 from ..comparison.request import ComparisonRequest
 from ..comparison.results import Comparison
 from ..comparison.table import table_rows
+from ..comparison.workspace import Workspace
 from ..errors import ConfigError
 from ..wording import counted
 from .progress import LINE_SECONDS
@@ -54,7 +54,7 @@ def run_compare(
 
 
 def rebuild_report(path: Path) -> None:
-    write_results(Folder(path))
+    write_results(Workspace(path))
     say(f"{path / 'report.html'}: written")
 
 

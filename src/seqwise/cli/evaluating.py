@@ -28,7 +28,7 @@ def score_runs(
 ) -> None:
     with display() as shown:
         scores = {
-            name: run.evaluate(data, split=split, advance=shown.prepare, tell=shown.tell, **options)
+            name: run.evaluate(data, split=split, on_progress=shown.prepare, tell=shown.tell, **options)
             for name, run in trained.items()
         }
     if as_json:

@@ -108,7 +108,7 @@ def _comparison(better: str, worse: str, metric: Metric, first: Segments, second
 
 def tasks_of(row: Family) -> list[str]:
     """What a family does."""
-    return [name for name, task in TASKS.items() if row.does(task.kinds)]
+    return [name for name, task in TASKS.items() if row.does_some(task.kinds)]
 
 
 def family_table() -> Iterator[str]:
@@ -179,4 +179,4 @@ def check_table(result: CheckResult, cost: Estimate) -> Iterator[str]:
     for warning in result.warnings:
         yield f"look at this: {warning}"
     if not result.warnings:
-        yield "nothing odd found"
+        yield "nothing suspicious found"

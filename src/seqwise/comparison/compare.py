@@ -7,17 +7,18 @@ import math
 import shutil
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from ..config import parse_json
+from ..data.schema import ASKED_FOR
 from ..errors import CheckpointError, ConfigError, DataError
 from ..evaluation.segments import Metric, Segments
 from ..models import MODELS
 from ..pages.quantities import duration
-from .assemble import write_results
-from .folder import Folder
-from .nursery import STOPPED, Ended, Job, Nursery, check_can_fork
+from .aggregate import write_results
+from .fork_server import STOPPED, Ended, ForkServer, Job, check_can_fork
 from .plan import (
     MAX_TIMING,
     SCORING_SHARE,
@@ -26,6 +27,7 @@ from .plan import (
     Trial,
     amount_to_score,
     amount_to_validate,
+    entrants,
     finals,
     ladder,
     minutes_for_all,
@@ -33,6 +35,7 @@ from .plan import (
     seconds_left,
 )
 from .results import Comparison, Stage
+from .workspace import Workspace
 
 POLL_SECONDS = 0.3
 WRITE_SECONDS = 5.0  # between two versions of the results
@@ -69,12 +72,12 @@ def run_comparison(
 ) -> Comparison:
     """Begin a comparison in a folder, or go on with the one that is there (no settings). Stopped, it is incomplete."""
     check_can_fork()
-    folder = Folder(path)
+    folder = Workspace(path)
     if settings is not None:
         folder.create(settings)
     chosen = folder.settings
-    with Nursery(path) as nursery:
-        runner = _Runner(folder, chosen, nursery, watch or _Silent(), wants_stop)
+    with ForkServer(path) as server:
+        runner = _Runner(folder, chosen, server, watch or _Silent(), wants_stop)
         try:
             runner.prepare()
             runner.plan()
@@ -87,9 +90,9 @@ def run_comparison(
 
 class _Runner:
     def __init__(
-        self, folder: Folder, settings: Settings, nursery: Nursery, watch: Watch, wants_stop: Callable[[], bool]
+        self, folder: Workspace, settings: Settings, server: ForkServer, watch: Watch, wants_stop: Callable[[], bool]
     ):
-        self.folder, self.settings, self.nursery, self.watch = folder, settings, nursery, watch
+        self.folder, self.settings, self.server, self.watch = folder, settings, server, watch
         self.wants_stop = wants_stop
         self.is_stopped = False
         self.began = time.perf_counter()
@@ -117,8 +120,8 @@ class _Runner:
             return
         if any(self.folder.found(trial.name, "trained") for trial in self.folder.trials):
             raise CheckpointError(
-                f"{self.folder.path} was begun by an older seqwise, which planned otherwise. Begin the comparison "
-                "anew, with another --out."
+                f"{self.folder.path} was begun by an older seqwise, which planned otherwise. Start the comparison "
+                "again, with another --out."
             )
         if not self.folder.trials:
             self.folder.save_plan(ladder(self.settings, self._clock()).trials)
@@ -141,7 +144,7 @@ class _Runner:
         }
         made = ladder(self.settings, self._clock(), timings)
         amount = amount_to_validate(made.trials, timings)
-        self.nursery.start(Job("baseline", str(amount)))
+        self.server.start(Job("baseline", str(amount)))
         (ended,) = self._wait()
         if self.is_stopped:
             return
@@ -184,15 +187,29 @@ class _Runner:
         """Read and encode the data; where that was done before, see that it is the same."""
         self.watch.tell("reading the data")
         is_begun = (self.folder.path / "prepared.json").exists()
-        self.nursery.start(Job("check" if is_begun else "prepare", "data"))
+        self.server.start(Job("check" if is_begun else "prepare", "data"))
         (ended,) = self._wait()
         if self.is_stopped:
             return
         if ended.code:
             raise DataError(ended.reason)
-        data = self.folder.read("prepared.json")["data"]
+        prepared = self.folder.read("prepared.json")
+        data, kinds = prepared["data"], prepared.get("kinds", [prepared["kind"]])
         for sentence in (data["description"], *data.get("notes", ())):
             self.watch.tell(sentence)
+        self._leave_out(kinds)
+
+    def _leave_out(self, kinds: Sequence[str]) -> None:
+        """Who does the task, but not what this very data asks for, does not take part."""
+        by_name = entrants(self.settings.task)
+        doing = [name for name in self.settings.models if by_name[name].row.does(kinds)]
+        asked = " and ".join(ASKED_FOR[kind] for kind in kinds)
+        if not doing:
+            raise ConfigError(f"none of {', '.join(self.settings.models)} answers {asked}, which this data asks for.")
+        for name in self.settings.models:
+            if name not in doing:
+                self.watch.tell(f"{name} takes no part: it does not answer {asked}")
+        self.settings = replace(self.settings, models=doing)
 
     def _work(self, what: str, kind: str, trials: Sequence[Trial], *, done: str, until: float = math.inf) -> None:
         """A job for each trial that has not had it yet, as many at once as there are workers; none is begun later than
@@ -202,12 +219,12 @@ class _Runner:
             self.folder.forget(trial.name, "failed")
         waiting = list(todo)
         self.watch.begin(what, [trial.name for trial in trials])
-        while (waiting or self.nursery.running) and not self.is_stopped:
+        while (waiting or self.server.running) and not self.is_stopped:
             if self._clock() > until:
                 waiting = []
-            while waiting and len(self.nursery.running) < self.settings.workers:
-                self.nursery.start(Job(kind, waiting.pop(0).name))
-            for ended in self._wait() if self.nursery.running else []:
+            while waiting and len(self.server.running) < self.settings.workers:
+                self.server.start(Job(kind, waiting.pop(0).name))
+            for ended in self._wait() if self.server.running else []:
                 self._take_in(ended, done)
 
     def _wait(self) -> list[Ended]:
@@ -216,12 +233,12 @@ class _Runner:
         while True:
             if self.wants_stop() and not self.is_stopped:
                 self.is_stopped = True
-                self.nursery.stop_all()
-            found += self.nursery.ended(POLL_SECONDS)
-            for job in self.nursery.running:
+                self.server.stop_all()
+            found += self.server.ended(POLL_SECONDS)
+            for job in self.server.running:
                 if job.kind == "train" and (line := _last_line(self.folder.run(job.name) / "log.jsonl")):
                     self.watch.progress(job.name, line)
-            if found and not (self.is_stopped and self.nursery.running):
+            if found and not (self.is_stopped and self.server.running):
                 return found
 
     def _take_in(self, ended: Ended, done: str) -> None:
@@ -269,7 +286,7 @@ class _Runner:
     def _write(self, *, is_complete: bool) -> Comparison:
         self.written = time.monotonic()
         self.folder.save_clock(self._clock(), is_complete=is_complete)
-        return write_results(self.folder, {job.name for job in self.nursery.running})
+        return write_results(self.folder, {job.name for job in self.server.running})
 
 
 def _told(found: dict[str, Any]) -> str:

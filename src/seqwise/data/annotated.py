@@ -12,9 +12,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ..wording import counted
+
+if TYPE_CHECKING:
+    from .tag_layouts import TagLayout
 
 Answer = str | float | tuple[str, ...]
 """A label, a number, or all labels that are right."""
@@ -89,6 +92,8 @@ class TaggedData:
     notes: list[str] = field(default_factory=list)
     columns: tuple[str, ...] = ()
     """What was read of a file with several columns of tags, such as tags=xpos."""
+    layout: TagLayout | None = None
+    """How the file was written, where its tags are to be written anew."""
 
     @property
     def tags(self) -> list[str]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import DataError
-from .folders import cache_folder
+from .paths import cache_folder
 
 TOYS_VERSION = "1"  # of the texts in toys.py; a change of them is a new one
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from .builtin import BUILTIN, EXAMPLE_SETS, LABEL_TOYS, PAIR_TOYS, TAG_TOYS
-from .folders import data_folders
+from .paths import data_folders
 from .public import PUBLIC, find_file
 
 

@@ -43,7 +43,7 @@ LANGUAGE_NAMES = {
     *TWO_LETTERS.split(),
 }
 NAME = re.compile(r"[A-Za-z_][\w.-]*")  # a cell that could be the name of a column
-LOOKED_AT, FEWEST_ROWS = 200, 10  # lines, to tell a header from a pair
+LOOKED_AT, MIN_ROWS = 200, 10  # lines, to tell a header from a pair
 NESTED = "translation"  # {"translation": {"en": …, "de": …}}
 THREE_LETTERS = (
     "ara bul cat ces cmn dan deu ell eng est fin fra heb hin hun ind ita jpn kor lit nld nob pol por ron rus slk slv "
@@ -117,7 +117,7 @@ def tsv_places(path: Path, columns: Sequence[str], notes: list[str]) -> tuple[tu
     is_known = all(name in HEADER_NAMES or (words >= 2 and name in LANGUAGE_NAMES) for name in names)
     told = " and ".join(shown(cell) for cell in header)
     if not is_known:
-        if (words >= 3 and len(rest) >= FEWEST_ROWS) or all(name in LANGUAGE_NAMES for name in names):
+        if (words >= 3 and len(rest) >= MIN_ROWS) or all(name in LANGUAGE_NAMES for name in names):
             asked = f"--columns {header[0]},{header[1]}"
             notes.append(f"{path.name}: line 1 ({told}) is read as a pair; if it names columns, add {asked}")
         return (0, 1), False

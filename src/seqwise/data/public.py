@@ -18,7 +18,7 @@ from pathlib import Path
 from ..errors import DataError, did_you_mean
 from .builtin import BUILTIN, LABEL_TOYS, PAIR_TOYS, TAG_TOYS
 from .files import OPENERS, read_bytes
-from .folders import cache_folder, data_folders
+from .paths import cache_folder, data_folders
 from .public_annotated import ANNOTATED
 from .public_rows import GITHUB, PublicData, PublicFile
 
@@ -218,10 +218,10 @@ def find_file(file: PublicFile) -> Path | None:
     return next((path for path in candidates if path.exists()), None)
 
 
-def get_public(name: str, *, progress: Callable[[int], None] = lambda _: None) -> dict[str, Path]:
+def get_public(name: str, *, on_progress: Callable[[int], None] = lambda _: None) -> dict[str, Path]:
     """Download what is missing, check it against its sha256, and return the files by part.
 
-    `progress` is told the number of bytes that each block brought.
+    `on_progress` is told the number of bytes that each block brought.
     """
     if name.partition(":")[0] in (*BUILTIN, *PAIR_TOYS, *LABEL_TOYS, *TAG_TOYS):
         raise DataError(f'"{name}" is built in: there is nothing to get.')
@@ -231,7 +231,7 @@ def get_public(name: str, *, progress: Callable[[int], None] = lambda _: None) -
         if find_file(file) is None:
             if not file.address:
                 raise DataError(f'data set "{name}" cannot be fetched. {_advice(name, file)}')
-            _download(file, cache_folder() / "data" / file.path, progress)
+            _download(file, cache_folder() / "data" / file.path, on_progress)
     return find_public(name)
 
 
@@ -245,7 +245,7 @@ def verify(file: PublicFile, path: Path, *, fix: str = "Delete it and get it aga
         )
 
 
-def _download(file: PublicFile, path: Path, progress: Callable[[int], None]) -> None:
+def _download(file: PublicFile, path: Path, on_progress: Callable[[int], None]) -> None:
     packed = next((suffix for suffix in OPENERS if file.address.endswith(suffix)), "")
     path = path.with_name(path.name + packed)
     unfinished = path.with_name(f"{path.name}.download{packed}")
@@ -258,7 +258,7 @@ def _download(file: PublicFile, path: Path, progress: Callable[[int], None]) -> 
                 if received > file.num_bytes:
                     raise DataError(f"{file.address}: more than the expected {file.num_bytes:,} bytes; stopped.")
                 out.write(data)
-                progress(len(data))
+                on_progress(len(data))
         if received < file.num_bytes and not packed:
             raise DataError(f"{file.address}: ended after {received:,} of {file.num_bytes:,} bytes. Try again.")
         verify(file, unfinished, fix="Try again later: the address may have changed its content.")

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from .dropout import Dropout, dropped_out
-from .notes import is_recorded, note, noted
+from .notes import is_recorded, note, tap
 
 State = tuple[Tensor, ...]
 """What a cell remembers: h, or h and c, (B, D) each; (B, L, D) for a stack."""
@@ -153,7 +153,7 @@ class RecurrentLayer(nn.Module):
                 if lengths is not None:  # behind the end of a row nothing changes
                     is_step = (t < lengths.to(x.device)).unsqueeze(1)
                     after = tuple(torch.where(is_step, new, old) for new, old in zip(after, now, strict=True))
-                now = tuple(noted(self, what, part) for what, part in zip(HANDED_ON[direction], after, strict=False))
+                now = tuple(tap(self, what, part) for what, part in zip(HANDED_ON[direction], after, strict=False))
                 found[t] = now[0]
             outputs.append(torch.stack(found, dim=1))  # (B, T, D)
             states.append(now)

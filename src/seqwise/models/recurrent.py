@@ -80,7 +80,7 @@ class LSTMConfig(RecurrentConfig):
     forget_bias: float = 1.0
     """Bias of the forget gate at the start: above zero, the cell begins by remembering."""
     projection_dim: int | None = None
-    """Width that h is narrowed to, beside a memory of model_dim; not narrowed where not set."""
+    """Width that h is projected to, beside a memory of model_dim; not projected where not set."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -100,7 +100,7 @@ class RecurrentBody(nn.Module):
         if config.bidirectional:
             check_sees_all(schema, "model.bidirectional")
         embed_dim = config.embed_dim or config.model_dim
-        self.embedding = embedding_for(schema, embed_dim, is_output=config.tied_embeddings)
+        self.embedding = embedding_for(schema, config, embed_dim, is_output=config.tied_embeddings)
         is_variational = config.dropout_kind == "variational"
         self.dropout = Dropout(config.dropout, is_variational=is_variational)
         self.stack = RecurrentStack(

@@ -30,7 +30,7 @@ from ..errors import ConfigError
 from ..layers.dropout import Dropout
 from ..layers.feed_forward import FeedForward
 from ..layers.multi_head import CrossAttention, SelfAttention, closed_where
-from ..layers.notes import is_recorded, noted
+from ..layers.notes import is_recorded, tap
 from ..layers.positions import sinusoidal_table
 from .contract import Fields, State, only
 from .encoder_decoder import PairConfig, PairModel, embeddings_for
@@ -55,7 +55,7 @@ class TransformerConfig(PairConfig):
     context: int = 256
     """Learned positions: the longest source or target, in tokens."""
     activation: Literal["relu", "gelu", "squared_relu"] = "relu"
-    """What bends the feed-forward layer."""
+    """Nonlinearity of the feed-forward layer."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -105,7 +105,7 @@ class Block(nn.Module):
 
     def encode(self, x: Tensor, mask: Tensor | None) -> Tensor:
         x = self.attention_sublayer(x, lambda x: self.attention(x, mask))  # (2)
-        return noted(self, "stream", self.feed_forward_sublayer(x, self.feed_forward))
+        return tap(self, "stream", self.feed_forward_sublayer(x, self.feed_forward))
 
     def decode(
         self, x: Tensor, before: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None
@@ -115,7 +115,7 @@ class Block(nn.Module):
         y, kept = attend(self.attention_sublayer.enter(x), before)  # (3)
         x = self.attention_sublayer.leave(x, y)
         x = self.cross_sublayer.leave(x, self.cross(self.cross_sublayer.enter(x), keys, values, mask))
-        return noted(self, "stream", self.feed_forward_sublayer(x, self.feed_forward)), kept
+        return tap(self, "stream", self.feed_forward_sublayer(x, self.feed_forward)), kept
 
 
 class TransformerBody(nn.Module):

@@ -19,7 +19,7 @@ from torch import nn
 
 from ..data.schema import Schema
 from ..layers.dropout import Dropout
-from ..layers.notes import noted
+from ..layers.notes import tap
 from .build import NeuralConfig, build_model, embedding_for
 from .contract import Encoded, Fields, State, only
 
@@ -45,7 +45,7 @@ class WindowBody(nn.Module):
     def __init__(self, config: WindowConfig, schema: Schema):
         super().__init__()
         self.window, self.embed_dim, self.is_direct = config.window, config.embed_dim, config.direct_connections
-        self.embedding = embedding_for(schema, config.embed_dim, is_output=config.tied_embeddings)
+        self.embedding = embedding_for(schema, config, config.embed_dim, is_output=config.tied_embeddings)
         self.first = nn.Linear(config.window * config.embed_dim, config.model_dim)  # H, d
         self.more = nn.ModuleList(nn.Linear(config.model_dim, config.model_dim) for _ in range(config.num_layers - 1))
         self.dropout = Dropout(config.dropout)
@@ -65,7 +65,7 @@ class WindowBody(nn.Module):
         for layer in self.more:
             hidden = hidden + layer(self.dropout(hidden)).tanh()
             layers.append(hidden)
-        hidden = self.dropout(noted(self, "hidden", hidden))
+        hidden = self.dropout(tap(self, "hidden", hidden))
         if self.is_direct:
             hidden = torch.cat([hidden, x], dim=-1)  # the head's product is U h + W x  (3)
         last = field.lengths.unsqueeze(1) + torch.arange(self.window - 1, device=x.device)  # (B, k-1)

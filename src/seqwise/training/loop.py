@@ -34,7 +34,7 @@ from .optimizers import (
 )
 from .report import Report
 
-MOST_REWINDS = 4
+MAX_REWINDS = 4
 REWIND_FACTOR = 0.5  # of the rate, at each return to a good step
 
 Objective = Callable[[Batch, State | None], Loss]
@@ -236,7 +236,7 @@ class Trainer:
             now.best, now.validations_without_gain = before.best, 0
         now.plateau_share = before.plateau_share * REWIND_FACTOR
         rate = self.config.learning_rate * now.plateau_share
-        if before.rewinds >= MOST_REWINDS:
+        if before.rewinds >= MAX_REWINDS:
             now.rewinds = 0
             if self.hooks.checkpoint:
                 self.hooks.checkpoint(self.checkpoint())
@@ -271,9 +271,9 @@ class Trainer:
         best = f"the best model so far (validation loss {progress.best:.3f})"
         no_best = "no model yet: none was validated"
         return (
-            f"after {MOST_REWINDS} returns to a good step with lower rates. Left are the checkpoint of step "
+            f"after {MAX_REWINDS} returns to a good step with lower rates. Left are the checkpoint of step "
             f"{progress.step}, from which --resume goes on with the highest rate at {rate:.2g}, and "
-            f"{no_best if math.isinf(progress.best) else best}. Or train anew, with another --out and a lower rate "
+            f"{no_best if math.isinf(progress.best) else best}. Or train again, with another --out and a lower rate "
             f"(--set training.learning_rate={rate / REWIND_FACTOR / 3:.2g}), a longer warm-up "
             f"(--set training.warmup_steps={max(20, 4 * training.warmup_steps)}) or clipping "
             "(--set training.clip_norm=0.5)."

@@ -13,10 +13,10 @@ from typing import Any
 import torch
 
 from ..config import build
-from ..data.schema import Schema, TokenSpec
+from ..data.schema import ASKED_FOR, Schema, TokenSpec
 from ..errors import CheckpointError, ConfigError
 from ..goals import AnyGoal
-from ..goals.goal import Advance, Tell
+from ..goals.goal import OnProgress, Tell
 from ..machine import check_memory
 from ..models import MODELS, Family, family, num_parameters
 from ..models.build import sees_all
@@ -28,7 +28,7 @@ from .learners import LEARNERS, choose_device, freeze
 from .overrides import BUDGETS, check_overrides, check_present, check_same, moved_data
 from .request import Request
 from .session import Session, learner_of
-from .sizing import DEFAULT_MINUTES, fitting_heads, least_training_bytes, narrowed, suggest
+from .sizing import DEFAULT_MINUTES, fitting_heads, min_training_bytes, narrowed, suggest
 from .transfer import Transfer, transfer
 
 MAX_VALID_TOKENS = 250_000  # for a validation while training
@@ -39,7 +39,7 @@ def prepare(
     *,
     schema: Schema | None = None,
     tell: Tell = lambda _: None,
-    advance: Advance = lambda *_: None,
+    on_progress: OnProgress = lambda *_: None,
 ) -> Session:
     """Check everything, encode the data, choose the sizes, and create the run folder. Nothing is written before.
 
@@ -56,10 +56,11 @@ def prepare(
     data = task.open(data_config)
     for sentence in (data.description, *data.notes):
         tell(sentence)
-    schema = schema or _schema_of(task, data, tokenizer, base, tell)
-    stores = task.stores(data, schema, advance)
+    schema = schema or task.schema(data, tokenizer, tell, base.schema if base is not None else None)
+    check_does(request.model, schema, data.name)
+    stores = task.stores(data, schema, on_progress)
     sized = _choose_sizes(request, settings, base, schema, goal_of(task, schema), data, stores)
-    found = {name: value for name, value in sized.data.items() if getattr(data_config, name) is None}
+    found = {name: value for name, value in sized.data.items() if getattr(data_config, name) in (None, [])}
     data_config = replace(data_config, **found, fingerprint=data.fingerprint, description=data.description)
     if isinstance(schema.main_spec, TokenSpec):
         tokenizer = replace(tokenizer, kind=schema.main_spec.tokenizer.kind)  # type: ignore[arg-type]
@@ -79,7 +80,7 @@ def prepare(
 def choose_task(request: Request) -> Task:
     """The task that was asked for, or that the data is taken for; the family must do it."""
     found = task_named(task_for(request.task, request.source, request.columns or ()))
-    doing = [name for name, row in MODELS.items() if row.does(found.kinds)]
+    doing = [name for name, row in MODELS.items() if row.does_some(found.kinds)]
     if request.model not in doing:
         raise ConfigError(
             f"{request.source[0]} is taken for {found.name} ({found.title}), which {request.model} does not do. "
@@ -105,7 +106,7 @@ def _base_of(request: Request) -> Run | None:
 
 def _checked_settings(request: Request, row: Family, task: Task) -> dict[str, dict[str, Any]]:
     """What was set, by section, with the mistakes told that can be told before the data is read."""
-    learners = [LEARNERS[row.learns[kind]] for kind in task.kinds]
+    learners = [LEARNERS[row.learns[kind]] for kind in task.kinds if kind in row.learns]
     for learner in learners:
         learner.check_budget(request.model, request.epochs)
     settings = request.settings()
@@ -116,11 +117,14 @@ def _checked_settings(request: Request, row: Family, task: Task) -> dict[str, di
     return settings
 
 
-def _schema_of(task: Task, data: Any, tokenizer: TokenizerConfig, base: Run | None, tell: Tell) -> Schema:
-    """The base's own where the same is asked for; else the task's, with what the base has learned to read."""
-    if base is not None and base.config.task == task.name:
-        return base.schema
-    return task.schema(data, tokenizer, tell, base.schema if base is not None else None)
+def check_does(model: str, schema: Schema, name: str) -> None:
+    """Refuse a family that does not answer what this very data asks for."""
+    if not family(model).does(schema.kinds):
+        doing = [other for other, row in MODELS.items() if row.does(schema.kinds)]
+        asked = " and ".join(ASKED_FOR[kind] for kind in schema.kinds)
+        raise ConfigError(
+            f"{name} asks for {asked}, which {model} does not answer. Families that do: {', '.join(doing)}."
+        )
 
 
 @dataclass(frozen=True)
@@ -145,9 +149,9 @@ def _choose_sizes(
     facts = goal.facts(data, stores["train"], schema, settings["training"].get("minutes"))
     model, training = suggest(request.model, schema.kind, facts)
     model = fitting_heads(model, asked)
-    most = settings["training"].get("most_parameters", 0)
-    if most and row.learns[schema.kind] == "gradients":
-        model = _small_enough(row, {**model, **asked}, schema, most)
+    limit = settings["training"].get("max_parameters", 0)
+    if limit and row.learns[schema.kind] == "gradients":
+        model = _small_enough(row, {**model, **asked}, schema, limit)
     if "context" in asked:
         training["context"] = asked["context"]
     if base is not None:
@@ -161,12 +165,12 @@ def _choose_sizes(
     return _Sized(model_config, chosen, facts.data)
 
 
-def _small_enough(row: Family, settings: dict[str, Any], schema: Schema, most: int) -> dict[str, Any]:
+def _small_enough(row: Family, settings: dict[str, Any], schema: Schema, limit: int) -> dict[str, Any]:
     """The settings, narrower by steps until the model has at most so many parameters."""
-    while num_parameters(row.build(row.config(**settings), schema)) > most:
+    while num_parameters(row.build(row.config(**settings), schema)) > limit:
         narrower = narrowed(settings)
         if narrower is None:
-            raise ConfigError(f"even the narrowest network has more than {most:,} parameters here; allow more.")
+            raise ConfigError(f"even the narrowest network has more than {limit:,} parameters here; allow more.")
         settings = narrower
     return settings
 
@@ -177,7 +181,7 @@ def _check_fits(row: Family, config: RunConfig, schema: Schema, train_tokens: in
     if row.learns[schema.kind] != "gradients":
         return
     check_memory(
-        least_training_bytes(num_parameters(built), config.model, training, train_tokens),
+        min_training_bytes(num_parameters(built), config.model, training, train_tokens),
         f"training {num_parameters(built):,} weights, {training.batch_size} x {training.context} steps at a time,",
         "Choose a smaller model.model_dim, training.batch_size or training.context, or compute batches in parts: "
         "training.micro_batches.",
@@ -206,7 +210,7 @@ def resume(
     *,
     asked: dict[str, Any] | None = None,
     tell: Tell = lambda _: None,
-    advance: Advance = lambda *_: None,
+    on_progress: OnProgress = lambda *_: None,
 ) -> Session:
     """Go on with a run from its newest whole checkpoint. What was asked for must be what the run was made with.
 
@@ -237,7 +241,7 @@ def resume(
         run.cut_log(0)
     else:
         _go_back(run, checkpoint.step, checkpoint.progress, tell)
-    return Session(run, task, data, task.stores(data, run.schema, advance), checkpoint)
+    return Session(run, task, data, task.stores(data, run.schema, on_progress), checkpoint)
 
 
 def _go_back(run: Run, step: int, progress: dict[str, Any], tell: Tell) -> None:

@@ -1,4 +1,4 @@
-"""Batches side by side, one core each: the steps of search are small, and cores that share one wait for each other."""
+"""Batches in parallel, one core each: the steps of search are small, and cores that share one wait for each other."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Item = TypeVar("Item")
 Found = TypeVar("Found")
 
 
-def side_by_side(work: Callable[[Item], Found], items: Sequence[Item]) -> list[Found]:
+def parallel_map(work: Callable[[Item], Found], items: Sequence[Item]) -> list[Found]:
     """`work` of each item, in order; the last items are begun first. torch releases Python's lock while it computes."""
     cores = torch.get_num_threads()
     if cores == 1 or len(items) < 2:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from seqwise.data import source, surveys
+from seqwise.data import scan_cache, source
 from seqwise.data.source import open_text
 
 
@@ -15,7 +15,7 @@ from seqwise.data.source import open_text
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """Files as they are read from end to end, however small."""
     found: list[Path] = []
-    monkeypatch.setattr(surveys, "LARGE", 10)
+    monkeypatch.setattr(scan_cache, "LARGE", 10)
     read = source.read_text
     monkeypatch.setattr(source, "read_text", lambda path: (found.append(path), read(path))[1])
     return found
@@ -51,7 +51,7 @@ def test_a_damaged_memory_is_made_anew(tmp_path: Path, reads: list[Path]) -> Non
     file = tmp_path / "poem.txt"
     file.write_text("some lines\n" * 50)
     first = open_text(file)
-    for known in (surveys.cache_folder() / "surveys").glob("*.json"):
+    for known in (scan_cache.cache_folder() / "scans").glob("*.json"):
         known.write_text("{")
     assert open_text(file) == first
     assert len(reads) == 2

@@ -1,4 +1,4 @@
-"""From the files of a comparison's folder to its result, whole or as far as it has come."""
+"""Aggregates what the jobs of a comparison wrote into its result, whole or as far as it has come."""
 
 from __future__ import annotations
 
@@ -16,30 +16,33 @@ from ..config import to_json
 from ..evaluation.segments import Metric, Segments, joined
 from ..tasks import task_of
 from .baselines import Baseline
-from .folder import Folder
 from .page import write_page
 from .plan import Settings, Trial, entrants, entry_name
-from .results import Comparison, Entry, Figure, Match, Point
+from .results import Comparison, Entry, Figure, Match, Point, with_new_names
 from .table import write_markdown
 from .verdict import find_gaps, mark_candidate, mark_front, mark_limits, rank, recommend
+from .workspace import Workspace
 
 MAX_SENTENCES = 4
 UNKNOWN = "their letters are paid for in bits per character, and not in the perplexity"
 LATE = "ended before its last step: the machine was slower than when its steps were timed"
 
 
-def assemble(folder: Folder, running: Collection[str] = ()) -> Comparison:
+def aggregate(workspace: Workspace, running: Collection[str] = ()) -> Comparison:
     """`running`: trials that are at work now."""
-    settings, trials, is_complete = folder.settings, folder.trials, folder.is_complete
-    prepared = folder.read_if_there("prepared.json") or {"data": {"name": ", ".join(settings.source)}, "scored": "test"}
+    settings, trials, is_complete = workspace.settings, workspace.trials, workspace.is_complete
+    prepared = workspace.read_if_there("prepared.json") or {
+        "data": {"name": ", ".join(settings.source)},
+        "scored": "test",
+    }
     segments: dict[str, Segments] = {}
     entries: list[Entry] = []
-    metric, plan = _metric(folder, trials), folder.read_if_there("plan.json") or {}
-    validated, baselines = _validated(folder, trials), _baselines(folder)
+    metric, plan = _metric(workspace, trials), workspace.read_if_there("plan.json") or {}
+    validated, baselines = _validated(workspace, trials), _baselines(workspace)
     enough = plan.get("minutes_for_all", settings.minutes)
     for name in dict.fromkeys(trial.entry for trial in trials):
         seeds = [trial for trial in trials if trial.entry == name]
-        entry, found = _entry(folder, seeds, prepared.get("tokenizers", {}), running, metric)
+        entry, found = _entry(workspace, seeds, prepared.get("tokenizers", {}), running, metric)
         entry = mark_candidate(entry, validated.get(name), baselines.get(seeds[0].tokenizer), metric, settings.minutes)
         entries.append(mark_limits(entry, settings.limits))
         if found is not None:
@@ -60,8 +63,8 @@ def assemble(folder: Folder, running: Collection[str] = ()) -> Comparison:
         seeds=settings.seeds,
         workers=settings.workers,
         threads=plan.get("threads", settings.threads),
-        command=repeat_command(settings, folder.path),
-        seconds=_seconds(folder, trials),
+        command=repeat_command(settings, workspace.path),
+        seconds=_seconds(workspace, trials),
         machine=prepared.get("machine", {}),
         limits=settings.limits.to_dict(),
         ladder=ladder,
@@ -69,8 +72,9 @@ def assemble(folder: Folder, running: Collection[str] = ()) -> Comparison:
         gaps=find_gaps(ladder, segments),
         baseline=_shown_baseline(baselines, metric),
         winner=winner,
-        recommendation=[*sentences, *_why_finals(folder, is_complete)][:MAX_SENTENCES],
+        recommendation=[*sentences, *_why_finals(workspace, is_complete)][:MAX_SENTENCES],
         passage=prepared.get("passage", ""),
+        examples=[(text, answer) for text, answer in prepared.get("examples", ())],
         passage_values=[value if math.isfinite(value) else None for value in prepared.get("passage_values", [])],
         held_out_match=Match(**held_out) if held_out else None,
         is_complete=is_complete,
@@ -78,12 +82,12 @@ def assemble(folder: Folder, running: Collection[str] = ()) -> Comparison:
     )
 
 
-def write_results(folder: Folder, running: Collection[str] = ()) -> Comparison:
+def write_results(workspace: Workspace, running: Collection[str] = ()) -> Comparison:
     """compare.json, compare.md and report.html, each whole or as it was."""
-    found = assemble(folder, running)
-    folder.write_text("compare.json", to_json(found.to_dict()))
-    folder.write_text("compare.md", write_markdown(found))
-    folder.write_text("report.html", write_page(found))
+    found = aggregate(workspace, running)
+    workspace.write_text("compare.json", to_json(found.to_dict()))
+    workspace.write_text("compare.md", write_markdown(found))
+    workspace.write_text("report.html", write_page(found))
     return found
 
 
@@ -108,7 +112,7 @@ def repeat_command(settings: Settings, out: Path) -> str:
 
 
 def _entry(
-    folder: Folder, seeds: list[Trial], kinds: dict[str, str], running: Collection[str], metric: Metric
+    workspace: Workspace, seeds: list[Trial], kinds: dict[str, str], running: Collection[str], metric: Metric
 ) -> tuple[Entry, Segments | None]:
     """The seeds of one entry together; those that failed are named in its notes where others did not."""
     first = seeds[0]
@@ -119,19 +123,19 @@ def _entry(
         first.stage,
         minutes=sum(trial.minutes for trial in seeds),
     )
-    trained = {trial.name: found for trial in seeds if (found := folder.found(trial.name, "trained"))}
-    failed = {trial.name: found["reason"] for trial in seeds if (found := folder.found(trial.name, "failed"))}
+    trained = {trial.name: found for trial in seeds if (found := workspace.found(trial.name, "trained"))}
+    failed = {trial.name: found["reason"] for trial in seeds if (found := workspace.found(trial.name, "failed"))}
     if not trained:
         if failed:
             return replace(made, status="failed", reason=next(iter(failed.values()))), None
         if any(trial.name in running for trial in seeds):
             return replace(made, status="running"), None
-        has_begun = any((folder.run(trial.name) / "config.toml").exists() for trial in seeds)
+        has_begun = any((workspace.run(trial.name) / "config.toml").exists() for trial in seeds)
         return replace(made, status="stopped" if has_begun else "waiting"), None
     order = sorted(trained, key=lambda name: float(trained[name]["valid"]))
     made = replace(made, notes=[f"{name}: {reason}" for name, reason in failed.items()])
     made = _with_training(made, trained, order, metric)
-    scored = [found for name in order if (found := folder.found(name, "scored"))]
+    scored = [found for name in order if (found := workspace.found(name, "scored"))]
     if not scored:
         return replace(made, status="failed", reason=next(iter(failed.values()))) if failed else made, None
     return _with_scores(made, scored, metric)
@@ -161,10 +165,10 @@ def _with_training(made: Entry, trained: dict[str, Any], order: list[str], metri
 def _with_scores(made: Entry, scored: list[dict[str, Any]], metric: Metric) -> tuple[Entry, Segments]:
     """What was measured, the best seed first: its test figure is that of all of them, the rest its own."""
     segments = [Segments.from_dict(found["segments"]) for found in scored]
-    together, shown, notes = joined(segments), scored[0], list(made.notes)
+    together, shown, notes = joined(segments), with_new_names(scored[0]), list(made.notes)
     if shown.get("not_measured"):
         notes.append(f"no time was left to measure: {', '.join(shown['not_measured'])}")
-    match = shown.get("memorised")
+    match = shown.get("memorization")
     unknown = shown["more"].get("unknown_share", 0.0)
     if unknown:
         notes.append(f"{100 * unknown:.2f} % of its tokens are unknown words: {UNKNOWN}")
@@ -180,8 +184,10 @@ def _with_scores(made: Entry, scored: list[dict[str, Any]], metric: Metric) -> t
         ms_per_token=shown.get("ms_per_token"),
         by_position=[(place, value) for place, value in shown.get("by_position", [])],
         samples=shown.get("samples", []),
-        memorised=Match(**match) if match else None,
+        memorization=Match(**match) if match else None,
         surprise=[(piece, bits) for piece, bits in shown.get("surprise", [])],
+        confusion=shown.get("confusion", {}),
+        answers=[(said, probability) for said, probability in shown.get("answers", [])],
         forecast=[(middle, low, high) for middle, low, high in shown.get("forecast", [])],
     )
     return made, together
@@ -198,9 +204,9 @@ def _left_out(settings: Settings, plan: dict[str, Any]) -> list[Entry]:
     ]
 
 
-def _baselines(folder: Folder) -> dict[str, Baseline]:
+def _baselines(workspace: Workspace) -> dict[str, Baseline]:
     """By tokenizer."""
-    found = folder.read_if_there("baseline.json") or {}
+    found = workspace.read_if_there("baseline.json") or {}
     return {name: Baseline(one["name"], Segments.from_dict(one["segments"])) for name, one in found.items()}
 
 
@@ -212,44 +218,44 @@ def _shown_baseline(baselines: dict[str, Baseline], metric: Metric) -> dict[str,
     return {"name": best.name, "value": metric.shown(best.segments.value)}
 
 
-def _validated(folder: Folder, trials: list[Trial]) -> dict[str, Segments]:
-    """Stretches of the validation part by entry, its seeds together."""
+def _validated(workspace: Workspace, trials: list[Trial]) -> dict[str, Segments]:
+    """Segments of the validation part by entry, its seeds together."""
     by_entry: dict[str, list[Segments]] = {}
     for trial in trials:
-        found = folder.found(trial.name, "trained")
+        found = workspace.found(trial.name, "trained")
         if found:
             by_entry.setdefault(trial.entry, []).append(Segments.from_dict(found["validated"]))
     return {name: joined(seeds) for name, seeds in by_entry.items()}
 
 
-def _metric(folder: Folder, trials: list[Trial]) -> Metric:
+def _metric(workspace: Workspace, trials: list[Trial]) -> Metric:
     for trial in trials:
         for stage in ("scored", "trained"):
-            if found := folder.found(trial.name, stage):
+            if found := workspace.found(trial.name, stage):
                 return Metric(**found["metric"])
     return Metric("bits per character", "bits/char")
 
 
-def _seconds(folder: Folder, trials: list[Trial]) -> dict[str, float]:
+def _seconds(workspace: Workspace, trials: list[Trial]) -> dict[str, float]:
     """Where the wall clock went; of processes side by side each counts its share."""
-    prepared = folder.read_if_there("prepared.json") or {}
-    trained = [found for trial in trials if (found := folder.found(trial.name, "trained"))]
-    scored = [found for trial in trials if (found := folder.found(trial.name, "scored"))]
-    settings, workers = folder.settings, folder.settings.workers
+    prepared = workspace.read_if_there("prepared.json") or {}
+    trained = [found for trial in trials if (found := workspace.found(trial.name, "trained"))]
+    scored = [found for trial in trials if (found := workspace.found(trial.name, "scored"))]
+    settings, workers = workspace.settings, workspace.settings.workers
     entries = [(model, tokenizer) for model in settings.models for tokenizer in settings.tokenizers]
     spent = {
         "preparing": prepared.get("seconds", 0.0),
-        "timing": sum(folder.timing(entry_name(settings, *entry, "ladder")).took for entry in entries) / workers,
+        "timing": sum(workspace.timing(entry_name(settings, *entry, "ladder")).took for entry in entries) / workers,
         "training": sum(found["seconds"] for found in trained) / workers,
         "scoring": sum(found["scoring_seconds"] for found in scored) / workers,
         "measuring": sum(found["measuring_seconds"] for found in scored) / workers,
     }
-    return {**spent, "rest": max(0.0, folder.clock - sum(spent.values()))}
+    return {**spent, "rest": max(0.0, workspace.clock - sum(spent.values()))}
 
 
-def _why_finals(folder: Folder, is_complete: bool) -> list[str]:
+def _why_finals(workspace: Workspace, is_complete: bool) -> list[str]:
     """Only where no finalist was trained does the reader need to know why."""
-    plan = folder.read_if_there("plan.json")
+    plan = workspace.read_if_there("plan.json")
     if not is_complete or plan is None or any(trial["stage"] == "final" for trial in plan["trials"]):
         return []
     why = plan["why"]

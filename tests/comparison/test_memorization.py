@@ -1,4 +1,4 @@
-"""The longest stretch of the samples that stands in the training text, against trying every stretch."""
+"""The longest segment of the samples that stands in the training text, against trying every segment."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import settings as how
 from hypothesis import strategies as st
 
-from seqwise.comparison.memorised import Automaton, longest_match
+from seqwise.comparison.memorization import Automaton, longest_match
 from seqwise.comparison.results import Match
 
 no_hurry = how(max_examples=60, deadline=None)  # the first example waits for the compiler
 
 
-def stretches(text: str) -> Iterator[str]:
+def segments(text: str) -> Iterator[str]:
     """All of them, the empty one too."""
     yield ""
     for start in range(len(text)):
@@ -27,7 +27,7 @@ def stretches(text: str) -> Iterator[str]:
 
 def longest_by_trying(texts: Sequence[str], training: str) -> int:
     """In characters."""
-    return max((len(s) for text in texts for s in stretches(text) if s in training), default=0)
+    return max((len(s) for text in texts for s in segments(text) if s in training), default=0)
 
 
 def check(texts: Sequence[str], blocks: Sequence[str]) -> None:
@@ -43,14 +43,14 @@ def texts_over(letters: str, longest: int) -> st.SearchStrategy[str]:
 
 @given(st.lists(texts_over("ab", 12), max_size=4), st.lists(texts_over("ab", 15), max_size=4))
 @no_hurry
-def test_it_is_the_longest_of_all_stretches_of_two_letters(texts: list[str], blocks: list[str]) -> None:
+def test_it_is_the_longest_of_all_segments_of_two_letters(texts: list[str], blocks: list[str]) -> None:
     """Two letters repeat so much that most states of the automaton are split."""
     check(texts, blocks)
 
 
 @given(st.lists(texts_over("abcd", 20), max_size=3), st.lists(texts_over("abcd", 30), max_size=3))
 @no_hurry
-def test_it_is_the_longest_of_all_stretches_of_four_letters(texts: list[str], blocks: list[str]) -> None:
+def test_it_is_the_longest_of_all_segments_of_four_letters(texts: list[str], blocks: list[str]) -> None:
     check(texts, blocks)
 
 
@@ -81,7 +81,7 @@ def test_a_character_that_is_cut_between_two_blocks_of_bytes_is_whole_again(size
     assert Automaton("x日本語 und 😀!".encode()).longest_match(blocks) == "日本語 und 😀".encode()
 
 
-def test_a_stretch_goes_on_over_the_borders_of_blocks() -> None:
+def test_a_segment_goes_on_over_the_borders_of_blocks() -> None:
     assert longest_match(["the cat sat"], ["so the ", "c", "", "at sa", "w"]) == Match(10, "the cat sa")
 
 
@@ -93,7 +93,7 @@ def test_where_there_is_nothing_in_common_the_match_is_empty(texts: list[str], b
     assert longest_match(texts, blocks) == Match(0, "")
 
 
-def test_a_stretch_does_not_go_on_from_one_sample_to_the_next() -> None:
+def test_a_segment_does_not_go_on_from_one_sample_to_the_next() -> None:
     assert longest_match(["one ca", "t two"], ["a cat and a"]) == Match(3, " ca")
 
 
@@ -112,7 +112,7 @@ def test_the_whole_sample_can_be_found() -> None:
 
 
 def test_a_long_training_text_is_read_block_by_block_in_one_pass() -> None:
-    """A planted stretch lies across the border of two blocks, a shorter one further ahead."""
+    """A planted segment lies across the border of two blocks, a shorter one further ahead."""
     random = np.random.default_rng(0)
 
     def noise(length: int) -> str:

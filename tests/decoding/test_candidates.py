@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from seqwise.decoding import DecodingConfig, generate
-from seqwise.decoding.choices import BLOCK, LARGE_VOCAB, adjusted, top_tokens
+from seqwise.decoding.candidates import BLOCK, LARGE_VOCAB, adjusted, top_tokens
 
 MakeChain = Callable[[list[list[float]]], Any]
 

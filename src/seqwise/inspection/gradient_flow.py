@@ -69,7 +69,7 @@ class Flow:
         return above[-1] + 1 if above and above[-1] + 1 < len(shares) else None
 
 
-def gradient_flow(model: nn.Module, batch: Batch, *, steps: Sequence[int], most_lags: int) -> list[Flow]:
+def gradient_flow(model: nn.Module, batch: Batch, *, steps: Sequence[int], max_lags: int) -> list[Flow]:
     """(1) at every place that holds something, from the losses at `steps` (numbers of targets, from 0).
 
     Where one answer is given for a whole row, its loss stands at the last step. In 64 bits: (5) is a difference.
@@ -86,7 +86,7 @@ def gradient_flow(model: nn.Module, batch: Batch, *, steps: Sequence[int], most_
     behind = next(iter(batch.inputs.values())).shape[1] - log_probs.shape[1]
     steps = [t + behind for t in steps]
     return [
-        _flow(site, what, torch.stack(found).sqrt(), steps, most_lags)  # (steps, B, T)
+        _flow(site, what, torch.stack(found).sqrt(), steps, max_lags)  # (steps, B, T)
         for (site, what), found in squares.items()
     ]
 
@@ -118,9 +118,9 @@ def _gradients(log_probs: Tensor, trace: Trace, keys: Sequence[Place]) -> list[T
     return found
 
 
-def _flow(site: str, what: str, norms: Tensor, steps: Sequence[int], most_lags: int) -> Flow:
+def _flow(site: str, what: str, norms: Tensor, steps: Sequence[int], max_lags: int) -> Flow:
     means, lows, highs = [], [], []
-    for lag in range(most_lags + 1):
+    for lag in range(max_lags + 1):
         at = [norms[number, :, t - lag] for number, t in enumerate(steps) if t >= lag]
         if not at:
             break

@@ -8,7 +8,7 @@ import time
 import pytest
 import torch
 
-from seqwise.decoding.side_by_side import side_by_side
+from seqwise.decoding.parallel import parallel_map
 
 
 @pytest.fixture(params=[1, 2, 3])
@@ -24,15 +24,15 @@ def test_answers_come_in_order_and_each_core_works_with_one_thread(cores: int) -
         time.sleep(0.01 * (number % 3))
         return number, torch.get_num_threads()
 
-    found = side_by_side(work, list(range(7)))
+    found = parallel_map(work, list(range(7)))
     assert [number for number, _ in found] == list(range(7))
     assert {threads for _, threads in found} == {1}
     assert torch.get_num_threads() == cores
 
 
 def test_one_item_has_all_threads(cores: int) -> None:
-    assert side_by_side(lambda _: torch.get_num_threads(), ["only"]) == [cores]
-    assert side_by_side(lambda _: 1, []) == []
+    assert parallel_map(lambda _: torch.get_num_threads(), ["only"]) == [cores]
+    assert parallel_map(lambda _: 1, []) == []
 
 
 def test_what_goes_wrong_is_told_and_threads_are_given_back(cores: int) -> None:
@@ -42,7 +42,7 @@ def test_what_goes_wrong_is_told_and_threads_are_given_back(cores: int) -> None:
         return number
 
     with pytest.raises(ValueError, match="eight"):
-        side_by_side(work, list(range(9)))
+        parallel_map(work, list(range(9)))
     assert torch.get_num_threads() == cores
 
 
@@ -51,6 +51,6 @@ def test_two_cores_work_at_the_same_time() -> None:
     torch.set_num_threads(2)
     try:
         meet = threading.Barrier(2, timeout=20)  # each waits for the other
-        assert len(side_by_side(lambda _: meet.wait(), [1, 2])) == 2
+        assert len(parallel_map(lambda _: meet.wait(), [1, 2])) == 2
     finally:
         torch.set_num_threads(before)

@@ -1,4 +1,4 @@
-"""What is no text, as a model reads it: a stretch of a series, or one example with its answer.
+"""What is no text, as a model reads it: a segment of a series, or one example with its answer.
 
 Shapes: T steps, C columns, A answers.
 """
@@ -23,13 +23,13 @@ from .reading import BIT, START, Column, Expected, Reading
 from .trace import record
 
 Z95 = 1.96
-MOST_COLUMNS = 3  # of a row, that stand in the text
+MAX_COLUMNS = 3  # of a row, that stand in the text
 
 
-def read_series(model: Forecaster, store: NumberStore, scaling: ValueSpec, *, row: int, most_steps: int) -> Reading:
+def read_series(model: Forecaster, store: NumberStore, scaling: ValueSpec, *, row: int, max_steps: int) -> Reading:
     """From `row` of the part on; what has a state has read all rows before, as it has where it is scored."""
     first = store.first - 1 + row  # what is read first; what is predicted first stands behind it
-    room = most_steps if model.context is None else min(most_steps, model.context)
+    room = max_steps if model.context is None else min(max_steps, model.context)
     steps = min(room, len(store) - first)
     if not 0 <= row <= len(store) - store.first:
         raise DataError(
@@ -84,12 +84,12 @@ def _expected_rows(model: Forecaster, inputs: Values, state: State | None) -> tu
 
 
 def _row(values: np.ndarray) -> str:
-    shown = ["?" if math.isnan(value) else f"{value:.4g}" for value in values[:MOST_COLUMNS]]
-    return "/".join(shown) + ("/…" if len(values) > MOST_COLUMNS else "")
+    shown = ["?" if math.isnan(value) else f"{value:.4g}" for value in values[:MAX_COLUMNS]]
+    return "/".join(shown) + ("/…" if len(values) > MAX_COLUMNS else "")
 
 
 def _range(columns: Sequence[Column], t: int) -> str:
-    return ", ".join(f"{c.middle[t]:.4g} ({c.low[t]:.4g} to {c.high[t]:.4g})" for c in columns[:MOST_COLUMNS])
+    return ", ".join(f"{c.middle[t]:.4g} ({c.low[t]:.4g} to {c.high[t]:.4g})" for c in columns[:MAX_COLUMNS])
 
 
 def read_example(model: Answerer, store: ExampleStore, labels: Sequence[str], *, row: int) -> Reading:

@@ -1,11 +1,11 @@
-"""A process for each job: one that has loaded torch, and computed nothing yet, forks a child for each.
+"""The fork server: a process that has loaded torch, and computed nothing yet, forks a worker for each job.
 
-So a job that dies, or takes all memory, takes nothing with it; and starting one costs milliseconds. Parent and nursery
-talk in lines of JSON. When the parent is gone the nursery asks its children to stop, and ends.
+So a job that dies, or takes all memory, takes nothing with it; and starting one costs milliseconds. Parent and server
+talk in lines of JSON. When the parent is gone the server asks its workers to stop, and ends.
 
-    with Nursery(folder) as nursery:
-        nursery.start(Job("train", "lstm"))
-        for ended in nursery.ended(): ...
+    with ForkServer(folder) as server:
+        server.start(Job("train", "lstm"))
+        for ended in server.ended(): ...
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def check_can_fork() -> None:
         )
 
 
-class Nursery:
+class ForkServer:
     """Runs jobs on a comparison's folder."""
 
     def __init__(self, folder: Path):
@@ -74,7 +74,7 @@ class Nursery:
         (folder / LOGS).mkdir(parents=True, exist_ok=True)
         # in a session of its own: Ctrl-C reaches the parent alone, which then asks
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "seqwise.comparison.nursery", str(folder)],
+            [sys.executable, "-m", "seqwise.comparison.fork_server", str(folder)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,
@@ -100,12 +100,12 @@ class Nursery:
                 job = Job(**found["job"])
                 self.running.discard(job)
                 yield Ended(job, found["code"], found["peak_bytes"], self._reason(job, found["code"]))
-        if not is_open:  # the nursery itself is gone
+        if not is_open:  # the fork server itself is gone
             for job in list(self.running):
                 self.running.discard(job)
                 yield Ended(job, -signal.SIGKILL, 0, "the process that starts trials was killed")
 
-    def __enter__(self) -> Nursery:
+    def __enter__(self) -> ForkServer:
         return self
 
     def __exit__(

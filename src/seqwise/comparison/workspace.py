@@ -37,7 +37,7 @@ def _plain(name: str) -> str:
     return name
 
 
-class Folder:
+class Workspace:
     def __init__(self, path: Path):
         self.path = path
 
@@ -115,9 +115,9 @@ class Folder:
         try:
             found = parse_json((self.path / name).read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
-            raise CheckpointError(f"{self.path / name} cannot be read: {error}. Begin the comparison anew.") from None
+            raise CheckpointError(f"{self.path / name} cannot be read: {error}. Start the comparison again.") from None
         if not isinstance(found, dict):
-            raise CheckpointError(f"{self.path / name} is not what seqwise wrote. Begin the comparison anew.")
+            raise CheckpointError(f"{self.path / name} is not what seqwise wrote. Start the comparison again.")
         return found
 
     @contextmanager
@@ -128,7 +128,7 @@ class Folder:
         except (TypeError, KeyError, ValueError) as error:
             why = f": {error}" if type(error) is ValueError else ""
             raise CheckpointError(
-                f"{self.path / name} is not what seqwise wrote{why}. Begin the comparison anew."
+                f"{self.path / name} is not what seqwise wrote{why}. Start the comparison again."
             ) from None
 
     def read_if_there(self, name: str) -> dict[str, Any] | None:

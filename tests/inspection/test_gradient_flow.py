@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from seqwise.data.batch import Batch, Tokens, next_token_batch
-from seqwise.inspection.flow import Flow, factors, gradient_flow, source_gradients, truncation
+from seqwise.inspection.gradient_flow import Flow, factors, gradient_flow, source_gradients, truncation
 from seqwise.inspection.trace import record
 from seqwise.models import MODELS
 
@@ -58,7 +58,7 @@ def losses_when_moved(model: nn.Module, batch: Batch, at: int, direction: Tensor
 def test_gradients_of_embeddings_are_finite_differences(family: str, settings: dict[str, Any]) -> None:
     model, T, step = build(family, **settings), 10, 9
     batch = next_token_batch(rows(1, T))
-    flows = gradient_flow(model, batch, steps=[step], most_lags=T)
+    flows = gradient_flow(model, batch, steps=[step], max_lags=T)
     embedding = next(flow for flow in flows if flow.what == "embedding")
     width = model.body.embedding.embedding_dim
     for lag in (0, 1, 4, 9):
@@ -76,7 +76,7 @@ def test_gradients_of_states_are_finite_differences(family: str, settings: dict[
     """The state after step s is moved by hand, and the rest of the text read from there."""
     model, T, step = build(family, **settings, model_dim=5), 8, 7
     ids = rows(1, T)
-    flows = gradient_flow(model, next_token_batch(ids), steps=[step], most_lags=T)
+    flows = gradient_flow(model, next_token_batch(ids), steps=[step], max_lags=T)
     state_flow = next(flow for flow in flows if flow.what == "state")
 
     def loss_after(lag: int, part: str, unit: int, by: float) -> float:
@@ -108,7 +108,7 @@ def test_what_arrives_through_a_block_is_what_is_left_without_its_skip(
 ) -> None:
     model, T, step = build(family, **settings), 10, 9
     batch = next_token_batch(rows(2, T))
-    found = gradient_flow(model, batch, steps=[step], most_lags=T)
+    found = gradient_flow(model, batch, steps=[step], max_lags=T)
     for number, block in enumerate(getattr(model.body, blocks)):
         entered: list[Tensor] = []
 
@@ -131,11 +131,11 @@ def test_what_arrives_through_a_block_is_no_rounding() -> None:
     """A block that adds next to nothing: around it and through it differ in digits that 32 bits do not have."""
     exact = build("gpt", context=16, num_layers=2, model_dim=8, num_heads=2)
     for name, parameter in exact.body.blocks.named_parameters():
-        if name.endswith(("to_output.weight", "narrow.weight")):
+        if name.endswith(("to_output.weight", "down.weight")):
             parameter.data *= 1e-7
     batch = next_token_batch(rows(1, 12))
     expected, found = (
-        gradient_flow(model, batch, steps=[11], most_lags=8) for model in (exact, copy.deepcopy(exact).float())
+        gradient_flow(model, batch, steps=[11], max_lags=8) for model in (exact, copy.deepcopy(exact).float())
     )
     through = [(one, other) for one, other in zip(expected, found, strict=True) if one.what == "block"]
     assert len(through) == 2
@@ -145,7 +145,7 @@ def test_what_arrives_through_a_block_is_no_rounding() -> None:
 
 def test_a_window_is_not_reached_from_behind_its_end() -> None:
     model = build("window", window=3, embed_dim=5, model_dim=6)
-    flows = gradient_flow(model, next_token_batch(rows(2, 12)), steps=[8, 11], most_lags=8)
+    flows = gradient_flow(model, next_token_batch(rows(2, 12)), steps=[8, 11], max_lags=8)
     embedding = next(flow for flow in flows if flow.what == "embedding")
     assert all(value > 0 for value in embedding.by_lag[:3])
     assert not any(embedding.by_lag[3:])
@@ -154,7 +154,7 @@ def test_a_window_is_not_reached_from_behind_its_end() -> None:
 def test_the_bound_of_a_plain_network_holds() -> None:
     model, T = build("rnn", model_dim=12), 20
     batch = next_token_batch(rows(4, T))
-    flows = gradient_flow(model, batch, steps=[T - 1], most_lags=T)
+    flows = gradient_flow(model, batch, steps=[T - 1], max_lags=T)
     state = next(flow for flow in flows if flow.what == "state")
     with record(model) as trace:
         model.score(batch)
@@ -194,7 +194,7 @@ def test_tanh_decays_and_the_others_hold() -> None:
         "gpt": ("gpt", {"context": 64, "num_layers": 2, "num_heads": 4}),
     }.items():
         model = build(family, **settings, model_dim=32)
-        flows = gradient_flow(model, next_token_batch(rows(8, T)), steps=[T - 1], most_lags=T - 1)
+        flows = gradient_flow(model, next_token_batch(rows(8, T)), steps=[T - 1], max_lags=T - 1)
         embedding = next(flow for flow in flows if flow.what == "embedding")
         left[name] = embedding.shares()[50]
     assert left["tanh"] < 1e-4
@@ -209,7 +209,7 @@ def test_what_has_nearly_vanished_is_not_zero() -> None:
         for name, parameter in model.named_parameters():
             if name.endswith("weights.hidden"):
                 parameter.mul_(0.5)
-    flows = gradient_flow(model.float(), next_token_batch(rows(2, T)), steps=[T - 1], most_lags=T - 1)
+    flows = gradient_flow(model.float(), next_token_batch(rows(2, T)), steps=[T - 1], max_lags=T - 1)
     state = next(flow for flow in flows if flow.what == "state")
     assert 0 < state.by_lag[-1] < 1e-20  # its square is below what 32 bits can hold
 

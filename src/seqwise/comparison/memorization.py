@@ -1,7 +1,7 @@
-"""What a model learned by heart: the longest stretch of its samples that stands in the training text, word for word.
+"""Memorization: the longest segment of a model's samples that stands in the training text, word for word.
 
-The samples become a suffix automaton (Blumer et al. 1985): its states stand for the stretches of the samples, and
-reading the training text through it, byte by byte, keeps the longest stretch that ends here in both. One pass over a
+The samples become a suffix automaton (Blumer et al. 1985): its states stand for the segments of the samples, and
+reading the training text through it, byte by byte, keeps the longest segment that ends here in both. One pass over a
 text of any length, in constant memory.
 """
 
@@ -20,12 +20,12 @@ class Automaton:
 
     def __init__(self, text: bytes):
         self.text = text
-        most = 2 * len(text) + 1
-        self.reach = np.full((most, BYTES), NONE, dtype=np.int32)
-        self.link = np.full(most, NONE, dtype=np.int32)
-        self.length = np.zeros(most, dtype=np.int64)
-        self.end = np.zeros(most, dtype=np.int64)
-        """Behind which byte of the text the stretches of a state end, for the first time."""
+        size = 2 * len(text) + 1
+        self.reach = np.full((size, BYTES), NONE, dtype=np.int32)
+        self.link = np.full(size, NONE, dtype=np.int32)
+        self.length = np.zeros(size, dtype=np.int64)
+        self.end = np.zeros(size, dtype=np.int64)
+        """Behind which byte of the text the segments of a state end, for the first time."""
         codes = np.frombuffer(text, dtype=np.uint8)
         build_automaton(codes, self.reach, self.link, self.length, self.end)
         is_start = np.append((codes & 0xC0) != 0x80, True)  # of a character, and the end of the text
@@ -33,7 +33,7 @@ class Automaton:
         self.is_start = is_start
 
     def longest_match(self, blocks: Iterable[bytes]) -> bytes:
-        """The stretch of the text with the most characters that stands in the blocks joined."""
+        """The segment of the text with the most characters that stands in the blocks joined."""
         at = np.zeros(5, dtype=np.int64)  # state and bytes of the match here; end, bytes and characters of the longest
         for block in blocks:
             codes = np.frombuffer(block, dtype=np.uint8)
@@ -42,7 +42,7 @@ class Automaton:
 
 
 def longest_match(texts: Iterable[str], blocks: Iterable[str]) -> Match:
-    """The longest stretch of any of the texts that stands in the text that the blocks make up."""
+    """The longest segment of any of the texts that stands in the text that the blocks make up."""
     separator = b"\xff"  # in no UTF-8
     joined = separator.join(text.encode("utf-8", "replace") for text in texts)
     found = Automaton(joined).longest_match(block.encode("utf-8", "replace") for block in blocks)

@@ -1,4 +1,4 @@
-"""What may be chosen at a step: log-probabilities with the user's wishes applied, and the best of a large vocabulary.
+"""Candidates for the next token: log-probabilities as the settings adjust them, and the best of a large vocabulary.
 
 Shapes: R hypotheses, V vocabulary, T tokens so far.
 """
