@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -98,10 +98,9 @@ def open_whole_labelled(
     notes: list[str] = []
     given = given_roles(columns)
     roles = None
+    _check_kinds(map(Path, sources))
     for path in map(Path, sources):
-        if not path.exists():
-            raise DataError(f"{path}: no such file or folder.")
-        table = _read_table(path)
+        table = read_table(path, KNOWN_NAMES)
         roles = roles or find_roles(table, given)
         if not labels:
             roles = Roles(roles.texts, roles.answer, "number")
@@ -125,7 +124,7 @@ def texts_of(path: str | Path, columns: Sequence[str] = ()) -> Iterator[tuple[st
         for line in lines_of(read_text(path)):
             yield tuple(text.strip() for text in line.split("\t", 1)) if "text2" in given else (line.strip(),)
         return
-    table = _read_table(path)
+    table = read_table(path, KNOWN_NAMES)
     wanted = {role: name for role, name in given.items() if role in ("text", "text2")}
     if any(table.place(name) is None for name in wanted.values()) and len(table.names) == len(wanted):
         wanted = dict(zip(("text", "text2"), table.names, strict=False))  # there is nothing else to read
@@ -169,14 +168,15 @@ def _find(
             return name, LabelledParts(parts, "label", notes)
         files = {part: [file] for part, file in tables.items()}
     files |= {part: [Path(file)] for part, file in (("valid", valid), ("test", test)) if file is not None}
-    return name, _read_files(files, given)
+    _check_kinds(file for some in files.values() for file in some)
+    return name, read_label_files(files, given)
 
 
 def _named_set(name: str) -> LabelledParts:
     if is_label_toy(name):
         from .annotated_toys import language_rows
 
-        return LabelledParts({"train": language_rows()}, "label")
+        return LabelledParts({"train": language_rows()}, "label", ["names that two languages share are left out"])
     if is_label_set(name):
         from .annotated_sets import read_label_set
 
@@ -184,16 +184,14 @@ def _named_set(name: str) -> LabelledParts:
     raise unknown_set(name)
 
 
-def _read_files(files: dict[str, list[Path]], given: dict[str, str]) -> LabelledParts:
+def read_label_files(files: dict[str, list[Path]], given: dict[str, str]) -> LabelledParts:
     """Which column is which follows from the first file; the others are read alike."""
     notes: list[str] = []
     parts: dict[str, list[LabelledRow]] = {}
     roles = None
     for part in PARTS:
         for path in files.get(part, ()):
-            if not path.exists():
-                raise DataError(f"{path}: no such file or folder.")
-            table = _read_table(path)
+            table = read_table(path, KNOWN_NAMES)
             notes += table.notes
             if roles is None:
                 roles = find_roles(table, given)
@@ -204,10 +202,12 @@ def _read_files(files: dict[str, list[Path]], given: dict[str, str]) -> Labelled
     return LabelledParts(parts, roles.asks_for, notes, roles.as_columns)
 
 
-def _read_table(path: Path) -> Table:
-    if kind_of(path) not in TABLE_KINDS:
-        raise DataError(f"{path}: labelled texts are read from {ACCEPTED}.")
-    return read_table(path, KNOWN_NAMES)
+def _check_kinds(paths: Iterable[Path]) -> None:
+    for path in paths:
+        if not path.exists():
+            raise DataError(f"{path}: no such file or folder.")
+        if kind_of(path) not in TABLE_KINDS:
+            raise DataError(f"{path}: labelled texts are read from {ACCEPTED}.")
 
 
 def _taken_for(table: Table, roles: Roles, given: dict[str, str]) -> str:

@@ -52,7 +52,7 @@ def deal(
             left = [one for one in left if one not in part_of]
     _fill_empty(part_of, strata, list(held_out))
     parts: dict[str, list[T]] = {part: [] for part in sizes}
-    for one in shuffled:
+    for one in sorted(groups, key=lambda one: place_in_shuffle(f"{one}\n")):  # anew: each label gave its first away
         parts[part_of.get(one, "train")] += groups[one]
     for part, found in parts.items():
         if not found:

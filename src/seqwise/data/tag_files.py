@@ -84,7 +84,7 @@ def open_whole_tagged(
     """
     paths = [Path(source) for source in sources]
     name = " and ".join(path.name for path in paths)
-    found = _read_files({"train": paths}, columns)
+    found = read_tag_files({"train": paths}, columns)
     if not found.parts["train"]:
         raise DataError(f"{name}: no sentences with words and tags. Give some to score.")
     notes = found.notes
@@ -153,14 +153,14 @@ def _find(
                     f"{paths[0]}: cannot tell which file is the {part} part: {names}. Give them one by one."
                 )
     files |= {part: [Path(file)] for part, file in (("valid", valid), ("test", test)) if file is not None}
-    return name, _read_files(files, columns)
+    return name, read_tag_files(files, columns)
 
 
 def _named_set(name: str) -> TaggedParts:
     if is_tag_toy(name):
         from .annotated_toys import role_sentences
 
-        return TaggedParts({"train": role_sentences()})
+        return TaggedParts({"train": role_sentences()}, ["each line is there once, whatever it stands in"])
     if is_tag_set(name):
         from .annotated_sets import read_tag_set
 
@@ -168,7 +168,7 @@ def _named_set(name: str) -> TaggedParts:
     raise unknown_set(name)
 
 
-def _read_files(files: dict[str, list[Path]], columns: Sequence[str]) -> TaggedParts:
+def read_tag_files(files: dict[str, list[Path]], columns: Sequence[str]) -> TaggedParts:
     parts: dict[str, list[Sentence]] = {}
     notes: list[str] = []
     for part in PARTS:

@@ -149,10 +149,10 @@ def read_sentences(
     return [Sentence(number, tuple(line.split()), ()) for number, line in enumerate(lines_of(read_text(path)), start=1)]
 
 
-def _blocks(path: Path) -> Iterator[list[tuple[int, str]]]:
+def blocks_of(lines: Iterable[str]) -> Iterator[list[tuple[int, str]]]:
     """Numbered lines up to the next blank one: one of white space alone is blank, too."""
     block: list[tuple[int, str]] = []
-    for number, line in enumerate(lines_of(read_text(path)), start=1):
+    for number, line in enumerate(lines, start=1):
         if line.strip():
             block.append((number, line))
         elif block:
@@ -164,7 +164,7 @@ def _blocks(path: Path) -> Iterator[list[tuple[int, str]]]:
 
 def _conllu(path: Path, field: str, tagged: bool) -> Iterator[Sentence]:
     place = CONLLU_FIELDS.index(field)
-    for block in _blocks(path):
+    for block in blocks_of(lines_of(read_text(path))):
         first, words, tags = 0, [], []
         for number, line in block:
             if line.startswith("#"):
@@ -191,7 +191,7 @@ def _columns(path: Path, separator: str, roles: dict[str, str], tagged: bool) ->
     tag_place = _place(path, roles.get("tags", str(width)), width) if tagged else None
     if tag_place == word_place:
         raise DataError(f"{path}: one column, so there are words and no tags. Give a tag behind each word.")
-    for block in _blocks(path):
+    for block in blocks_of(lines_of(read_text(path))):
         first, words, tags = 0, [], []
         for number, line in block:
             cells = _cells(line, separator)
