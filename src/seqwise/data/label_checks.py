@@ -10,7 +10,7 @@ from ..wording import counted
 from .annotated import Answer, LabelledRow, in_order
 from .files import shown
 
-MOST_SHOWN = 5  # labels or lines in a sentence
+MAX_SHOWN = 5  # labels or lines in a sentence
 FEWEST_ROWS = 3  # to train, validate and test on
 
 
@@ -22,15 +22,15 @@ def labels_in(answer: Answer) -> tuple[str, ...]:
 
 def lines_told(lines: Sequence[int]) -> str:
     """ "line 4", "lines 4, 9 and 12", "lines 4, 9, 12, 13, 20 and 7 more"."""
-    if len(lines) > MOST_SHOWN:
-        return f"lines {', '.join(map(str, lines[:MOST_SHOWN]))} and {len(lines) - MOST_SHOWN:,} more"
+    if len(lines) > MAX_SHOWN:
+        return f"lines {', '.join(map(str, lines[:MAX_SHOWN]))} and {len(lines) - MAX_SHOWN:,} more"
     *some, last = map(str, lines)
     return f"lines {', '.join(some)} and {last}" if some else f"line {last}"
 
 
 def named(labels: Sequence[str]) -> str:
-    some = ", ".join(shown(label) for label in labels[:MOST_SHOWN])
-    return some + (f" and {len(labels) - MOST_SHOWN:,} more" if len(labels) > MOST_SHOWN else "")
+    some = ", ".join(shown(label) for label in labels[:MAX_SHOWN])
+    return some + (f" and {len(labels) - MAX_SHOWN:,} more" if len(labels) > MAX_SHOWN else "")
 
 
 def check_rows(name: str, parts: dict[str, list[LabelledRow]]) -> None:
