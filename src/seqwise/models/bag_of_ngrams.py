@@ -151,14 +151,9 @@ class BagOfNgrams:
 
     def learn(self, train: TextStore, valid: TextStore, *, seed: int) -> None:
         """`fit` on rows as a task stores them; rows whose label training never had say nothing."""
-        is_known, is_asked = train.answers >= 0, valid.answers >= 0
-        self.fit(
-            train.tokens.choose(is_known),
-            train.answers[is_known],
-            num_texts=1 if train.segments is None else 2,
-            valid=(valid.tokens.choose(is_asked), valid.answers[is_asked]),
-            seed=seed,
-        )
+        known, asked = (store.choose(np.flatnonzero(store.answers >= 0)) for store in (train, valid))
+        num_texts = 1 if train.segments is None else 2
+        self.fit(known.tokens, known.answers, num_texts=num_texts, valid=(asked.tokens, asked.answers), seed=seed)
 
     def _grams(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
         """(1): the keys of the distinct grams of all rows, and where each row begins among them, (M+1,)."""

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from ..config import build
 from ..data.schema import ASKED_FOR, Schema, TokenSpec
+from ..data.text_examples import TextStore
 from ..errors import CheckpointError, ConfigError
 from ..goals import AnyGoal
 from ..goals.goal import OnProgress, Tell
@@ -75,6 +76,7 @@ def prepare(
     _check_fits(row, config, schema, len(stores["train"]))
     tell(sizes_in_words(config, schema))
     weights = _initial_weights(base, features, config, schema, settings["model"], tell)
+    stores = limited(stores, config.training)
     return Session(Run.create(request.out, config, schema, initial_weights=weights), task, data, stores)
 
 
@@ -94,6 +96,15 @@ def _initial_weights(
         weights = features.filled_in(family(config.model_name).build(config.model, schema), weights)
         tell(f"features: the layers of {features.path} are read beside each word, and stay as they are")
     return weights
+
+
+def limited(stores: dict[str, Any], config: TrainingConfig) -> dict[str, Any]:
+    """With as many rows of the training part as were asked for."""
+    if not config.train_examples:
+        return stores
+    if not isinstance(stores["train"], TextStore):
+        raise ConfigError("training.train_examples goes with texts that have labels or tags; drop it.")
+    return {**stores, "train": stores["train"].sample(config.train_examples, config.seed)}
 
 
 def choose_task(request: Request) -> Task:
@@ -274,7 +285,8 @@ def resume(
         run.cut_log(0)
     else:
         _go_back(run, checkpoint.step, checkpoint.progress, tell)
-    return Session(run, task, data, task.stores(data, run.schema, on_progress), checkpoint)
+    stores = limited(task.stores(data, run.schema, on_progress), run.config.training)
+    return Session(run, task, data, stores, checkpoint)
 
 
 def _go_back(run: Run, step: int, progress: dict[str, Any], tell: Tell) -> None:
