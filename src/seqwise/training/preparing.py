@@ -312,7 +312,7 @@ def _check_context(model_config: Any, training: TrainingConfig) -> None:
 
 
 SHOWN = (
-    *("smoothing", "order", "num_states", "state_dim", "window", "cell", "attention", "num_layers", "model_dim"),
+    *("order", "num_states", "state_dim", "window", "cell", "attention", "num_layers", "model_dim"),
     *("num_heads", "kernel_size"),
     *("context", "dropout"),
 )
@@ -320,7 +320,9 @@ SHOWN = (
 
 def sizes_in_words(config: RunConfig, schema: Schema) -> str:
     settings = vars(config.model)
-    shown: Sequence[str] = (*SHOWN, "pooling") if sees_all(schema) else SHOWN
+    shown: Sequence[str] = (
+        ("method", *SHOWN, "pooling", "crf", "characters") if sees_all(schema) else ("smoothing", *SHOWN)
+    )
     model = ", ".join(f"{name} {settings[name]}" for name in shown if name in settings)
     if family(config.model_name).learns[schema.kind] != "gradients":
         return f"{config.model_name}: {model}"
