@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -28,6 +28,7 @@ MAX_TRAIN, MAX_TEST = 20_000, 20_000  # words or texts
 MAX_ITERATIONS = 200
 
 
+@runtime_checkable
 class HasLayers(Protocol):
     def layers(self, batch: Batch) -> Sequence[torch.Tensor]:
         """(B, T, D) of embeddings and of each layer."""
@@ -86,10 +87,10 @@ class Probes:
 
 
 def probe_layers(
-    model: Any, train: TextStore, test: TextStore, *, on_progress: Callable[[str, int, int], None] = lambda *_: None
+    model: object, train: TextStore, test: TextStore, *, on_progress: Callable[[str, int, int], None] = lambda *_: None
 ) -> Probes:
     """A probe for each layer, trained on words or texts of one part and judged on another."""
-    if not callable(getattr(model, "layers", None)):
+    if not isinstance(model, HasLayers):
         raise ConfigError(f"a {type(model).__name__} has no layers to probe; networks have.")
     known, wanted = _read(model, train, MAX_TRAIN), _read(model, test, MAX_TEST)
     found: list[Probe] = []
@@ -111,7 +112,7 @@ class _Read:
 
 
 @torch.inference_mode()
-def _read(model: Any, store: TextStore, limit: int) -> _Read:
+def _read(model: HasLayers, store: TextStore, limit: int) -> _Read:
     """Words, or texts, from the beginning of a part, as many as the limit."""
     pieces: list[list[np.ndarray]] = []
     answers: list[np.ndarray] = []

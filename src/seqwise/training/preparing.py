@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from ..config import build
-from ..data.schema import ASKED_FOR, Schema, TokenSpec
+from ..data.schema import ASKED_FOR, NEXT_TOKEN, Schema, TokenSpec
 from ..data.text_examples import TextStore
 from ..errors import CheckpointError, ConfigError
 from ..goals import AnyGoal
@@ -34,7 +34,7 @@ from .session import Session, learner_of
 from .sizing import DEFAULT_MINUTES, fitting_heads, min_training_bytes, narrowed, suggest
 from .transfer import Transfer, transfer
 
-NOT_OF_THE_BODY = ("pooling", "max_steps", "pairing", "label_weights", "threshold", "crf", "dropout")
+NOT_OF_THE_BODY = ("pooling", "max_steps", "pairing", "label_weights", "threshold", "crf")
 """Settings of a model that change no weight of its body."""
 MAX_VALID_TOKENS = 250_000  # for a validation while training
 
@@ -67,6 +67,7 @@ def prepare(
     if features is not None:
         schema, settings["model"] = features.spelled(schema), {**settings["model"], **features.settings()}
     stores = task.stores(data, schema, on_progress)
+    _check_countable(request.model, schema, stores["train"], data.name)
     sized = _choose_sizes(request, settings, base, schema, goal_of(task, schema), data, stores)
     found = {name: value for name, value in sized.data.items() if getattr(data_config, name) in (None, [])}
     data_config = replace(data_config, **found, fingerprint=data.fingerprint, description=data.description)
@@ -147,6 +148,14 @@ def _checked_settings(request: Request, row: Family, task: Task) -> dict[str, di
     return settings
 
 
+def _check_countable(model: str, schema: Schema, store: object, name: str) -> None:
+    """Who answers by counting counts words of texts."""
+    if schema.kind == NEXT_TOKEN or family(model).learns[schema.kind] != "counting" or isinstance(store, TextStore):
+        return
+    doing = [other for other, row in MODELS.items() if row.learns.get(schema.kind) == "gradients"]
+    raise ConfigError(f"{name} holds no texts, and {model} counts their words. Families that do: {', '.join(doing)}.")
+
+
 def check_does(model: str, schema: Schema, name: str) -> None:
     """Refuse a family that does not answer what this very data asks for."""
     if not family(model).does(schema.kinds):
@@ -204,9 +213,10 @@ def _settings_of_base(
     by_rule = {name: value for name, value in model.items() if name in NOT_OF_THE_BODY}
     kept = {**vars(base.config.model), **by_rule}
     limit = kept.get("context")  # of a model that has one
-    if limit and kept.get("max_steps", 0) > limit:
-        kept["max_steps"] = limit
-    return kept, {**training, "context": min(training["context"], limit) if limit else training["context"]}
+    if limit is not None:
+        kept["max_steps"] = min(kept.get("max_steps", 0), limit)
+        training = {**training, "context": min(training["context"], limit)}
+    return kept, training
 
 
 def _small_enough(row: Family, settings: dict[str, Any], schema: Schema, limit: int) -> dict[str, Any]:
