@@ -21,6 +21,7 @@ from seqwise.api import TrainedRun
 from seqwise.data import toys
 from seqwise.data.schema import LABEL, NUMBER, ValueSpec
 from seqwise.errors import CheckpointError, ConfigError, DataError
+from seqwise.models import MODELS
 from seqwise.run import Run
 from seqwise.tasks import TASKS, task_named, task_of
 from seqwise.training.preparing import resume
