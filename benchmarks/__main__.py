@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from seqwise.data.folders import data_folders
+from seqwise.data.paths import data_folders
 from seqwise.data.public import find_public
 from seqwise.errors import DataError
 

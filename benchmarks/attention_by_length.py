@@ -1,7 +1,7 @@
 """What attention is worth, by the length of the source: seq2seq with and without it, otherwise alike.
 
     python -m benchmarks.attention_by_length numbers [--minutes 3]
-    python -m benchmarks.attention_by_length multi30k [--steps 1800] [--side-by-side]
+    python -m benchmarks.attention_by_length multi30k [--steps 1800] [--parallel]
 
 numbers: English number words to German, 1,000 and more unseen values in each bucket of lengths, the share that is right
 to the letter, and chrF (what is right in part). multi30k: both take the same number of steps over the same batches;
@@ -36,28 +36,28 @@ def main() -> None:
     parser.add_argument("data", choices=["numbers", "multi30k"])
     parser.add_argument("--minutes", type=float, default=3.0)
     parser.add_argument("--steps", type=int, default=1800)
-    parser.add_argument("--side-by-side", action="store_true")
+    parser.add_argument("--parallel", action="store_true")
     parser.add_argument("--out", type=Path, help="where runs are kept; those that are there are not trained again")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         folder = options.out or Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)
         if options.data == "numbers":
-            by_length_of_numbers(train(NUMBERS, folder, ["--minutes", str(options.minutes)], options.side_by_side))
+            by_length_of_numbers(train(NUMBERS, folder, ["--minutes", str(options.minutes)], options.parallel))
         else:
-            by_length_of_sentences(train(SENTENCES, folder, ["--steps", str(options.steps)], options.side_by_side))
+            by_length_of_sentences(train(SENTENCES, folder, ["--steps", str(options.steps)], options.parallel))
 
 
-def train(data: str, folder: Path, budget: list[str], side_by_side: bool) -> dict[str, TrainedRun]:
+def train(data: str, folder: Path, budget: list[str], parallel: bool) -> dict[str, TrainedRun]:
     processes = []
     for kind in KINDS:
         out = folder / f"{data.partition(':')[0]}-{kind}"
         if not (out / "model.safetensors").exists():
             command = ["train", data, "--model", "seq2seq", "--out", str(out), *budget]
             command += ["--set", f"model.attention={kind}"]
-            command += ["--set", "training.threads=1"] if side_by_side else []
+            command += ["--set", "training.threads=1"] if parallel else []
             processes.append(subprocess.Popen([sys.executable, "-m", "seqwise", *command], stdout=subprocess.DEVNULL))
-            if not side_by_side:
+            if not parallel:
                 processes[-1].wait()
     assert not any(process.wait() for process in processes)
     return {kind: TrainedRun(folder / f"{data.partition(':')[0]}-{kind}") for kind in KINDS}

@@ -23,7 +23,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.measure import say_load
-from seqwise.comparison.compare import choose_settings, run_comparison
+from seqwise.comparison.compare import run_comparison
+from seqwise.comparison.request import ComparisonRequest
 from seqwise.comparison.results import Comparison
 from seqwise.data.builtin import builtin_file
 from seqwise.data.public import find_public
@@ -147,7 +148,7 @@ def main() -> None:
             Path(source).write_text(case.text())
         path = options.out / name
         has_begun = (path / "settings.json").exists()
-        found = run_comparison(path, None if has_begun else choose_settings(source, minutes=case.minutes))
+        found = run_comparison(path, None if has_begun else ComparisonRequest(source, minutes=case.minutes).settings())
         for entry in found.entries:
             shown = f"{entry.test.value:.4f} ({entry.test.low:.4f} to {entry.test.high:.4f})" if entry.test else "-"
             print(f"  {entry.name:14} {shown}  {entry.training_seconds:.0f} s  {entry.reason}")

@@ -15,7 +15,7 @@ from pathlib import Path
 from benchmarks.measure import say_load
 from seqwise.api import TrainedRun
 from seqwise.cli.tables import columns
-from seqwise.data.folders import data_folders
+from seqwise.data.paths import data_folders
 from seqwise.errors import SeqwiseError
 from seqwise.models import family
 from seqwise.training.preparing import prepare

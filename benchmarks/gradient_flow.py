@@ -16,7 +16,7 @@ from pathlib import Path
 import torch
 
 from seqwise.api import TrainedRun, train
-from seqwise.inspection.flow import Flow, gradient_flow
+from seqwise.inspection.gradient_flow import Flow, gradient_flow
 from seqwise.inspection.reading import later_steps, read_text
 from seqwise.models import MODELS
 from seqwise.models.contract import evaluating
@@ -73,9 +73,9 @@ def flow_of(run: TrainedRun, *, is_trained: bool) -> Flow:
             for parameter in model.parameters():
                 if parameter.dim() > 1 and not parameter.any():
                     parameter.normal_(std=parameter.shape[1] ** -0.5)
-    reading = read_text(model, run.tokenizer, run.unseen_text(4 * NUM_TOKENS), most_tokens=NUM_TOKENS)
+    reading = read_text(model, run.tokenizer, run.unseen_text(4 * NUM_TOKENS), max_tokens=NUM_TOKENS)
     with evaluating(model):
-        flows = gradient_flow(model, reading.batch, steps=later_steps(reading, 24), most_lags=max(LAGS))
+        flows = gradient_flow(model, reading.batch, steps=later_steps(reading, 24), max_lags=max(LAGS))
     return next(flow for flow in flows if flow.what == "embedding")
 
 

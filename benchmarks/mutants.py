@@ -45,7 +45,10 @@ TARGETS = {
         "evaluation/segments.py",
         ["evaluation/test_segments.py", "evaluation/test_translations.py", "evaluation/test_likelihood.py"],
     ),
-    "beam": ("decoding/beam.py", ["decoding/test_search.py", "decoding/test_choices.py", "decoding/test_translate.py"]),
+    "beam": (
+        "decoding/beam.py",
+        ["decoding/test_search.py", "decoding/test_candidates.py", "decoding/test_translate.py"],
+    ),
     "run": ("run.py", ["test_run.py", "test_old_formats.py", "tasks/test_pairs_task.py"]),
 }
 COMPARED = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq}

@@ -16,7 +16,7 @@ import seqwise
 from benchmarks.measure import peak_of_command
 from seqwise.data.pairs import open_pairs
 
-FEW = 20_000
+MIN_LINES = 20_000
 ALLOWED = 50e6  # bytes above what a few lines take
 SETTINGS = ["model.model_dim=32", "model.cell=gru"]
 
@@ -38,12 +38,12 @@ def main() -> None:
         folder = Path(name)
         seqwise.train("dates:en-fr:4000", "seq2seq", out=folder / "run", steps=150, overrides=SETTINGS)
         dates = [source for source, _ in open_pairs(["dates:en-fr:4000"]).parts["train"]]
-        for number in (FEW, lines):
+        for number in (MIN_LINES, lines):
             with (folder / "sources.txt").open("w", encoding="utf-8") as file:
                 for place in range(number):
                     file.write(dates[place % len(dates)] + "\n")
             peak, seconds, written = translate(folder / "run", folder / "sources.txt", folder / "targets.txt")
-            if number == FEW:
+            if number == MIN_LINES:
                 base = peak
             print(
                 f"{number:>9,} lines: peak {peak / 1e6:,.0f} MB, {seconds:.0f} s, {number / seconds:,.0f} lines/s, "

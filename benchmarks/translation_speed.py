@@ -224,7 +224,7 @@ def save_for_ctranslate2(model: PairModel, folder: Path) -> None:
     def set_attention(spec: Any, attention: SelfAttention | CrossAttention, sublayer: Sublayer) -> None:
         set_norm(spec.layer_norm, sublayer.norm)
         products = (
-            [attention.to_query_key_value, attention.to_output]
+            [attention.qkv, attention.to_output]
             if isinstance(attention, SelfAttention)
             else [attention.to_query, attention.to_key_value, attention.to_output]
         )
@@ -243,8 +243,8 @@ def save_for_ctranslate2(model: PairModel, folder: Path) -> None:
             if side is spec.decoder:
                 set_attention(layer.attention, block.cross, block.cross_sublayer)
             set_norm(layer.ffn.layer_norm, block.feed_forward_sublayer.norm)
-            set_linear(layer.ffn.linear_0, block.feed_forward.widen)
-            set_linear(layer.ffn.linear_1, block.feed_forward.narrow)
+            set_linear(layer.ffn.linear_0, block.feed_forward.up)
+            set_linear(layer.ffn.linear_1, block.feed_forward.down)
     set_linear(spec.decoder.projection, model.head.output)
     names = [str(token) for token in range(model.vocab_size)]
     spec.register_source_vocabulary(names)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from seqwise.data.schema import Schema
-from seqwise.goals.goal import Advance, Tell
+from seqwise.goals.goal import OnProgress, Tell
 from seqwise.training import preparing
 from seqwise.training.report import CLOCK_FIELDS
 from seqwise.training.request import Request
@@ -54,8 +54,8 @@ def prepare(
     *,
     schema: Schema | None = None,
     tell: Tell = lambda _: None,
-    advance: Advance = lambda *_: None,
+    on_progress: OnProgress = lambda *_: None,
     **asked: Any,
 ) -> Session:
     """A session from what is asked, in one call."""
-    return preparing.prepare(Request.of(source, **asked), schema=schema, tell=tell, advance=advance)
+    return preparing.prepare(Request.of(source, **asked), schema=schema, tell=tell, on_progress=on_progress)

@@ -8,6 +8,8 @@ from seqwise.data.schema import (
     NEXT_VALUES,
     NUMBER,
     SEQUENCE,
+    LabelSpec,
+    NumberSpec,
     Schema,
     TokenSpec,
     ValueSpec,
@@ -36,7 +38,8 @@ def values(num_columns: int) -> ValueSpec:
 def of_answers(num_labels: int, *, vocab_size: int = 0, num_columns: int = 0) -> Schema:
     """Labels, or a number where there are none."""
     inputs = TokenSpec(SymbolTokenizer(vocab_size)) if vocab_size else values(num_columns)
-    return answer_schema(inputs, [str(label) for label in range(num_labels)])
+    labels = [str(label) for label in range(num_labels)]
+    return answer_schema(inputs, LabelSpec(labels) if labels else NumberSpec())
 
 
 def of_kind(kind: str, size: int) -> Schema:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import seqwise
-from seqwise.comparison.compare import choose_settings
+from seqwise.comparison.request import ComparisonRequest
 from seqwise.decoding import DecodingConfig
 from seqwise.inspection.options import InspectOptions
 from seqwise.training.preparing import prepare
@@ -76,7 +76,7 @@ def test_functions_pass_on_all_that_the_library_can_be_told() -> None:
     told = defaults(seqwise.train)
     assert {field.name for field in fields(Request)} - set(told) == {"source"}  # called data
     assert set(defaults(prepare)) - set(told) == {"request", "schema"}
-    assert set(defaults(choose_settings)) - set(defaults(seqwise.compare)) == {"source"}
+    assert set(defaults(ComparisonRequest)) - set(defaults(seqwise.compare)) == {"source"}
     inspected = defaults(seqwise.TrainedRun.inspect)
     assert {field.name: inspected[field.name] for field in fields(InspectOptions)} == {
         field.name: field.default for field in fields(InspectOptions)

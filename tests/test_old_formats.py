@@ -12,6 +12,8 @@ import pytest
 from seqwise.data.schema import Schema
 from seqwise.models import MODELS
 from seqwise.run import RUN_FORMAT, Run
+from seqwise.training.averaging import WeightAverage
+from seqwise.training.overrides import settings_in
 
 FIXTURES = Path(__file__).parent / "fixtures"
 RUNS = sorted(path.parent for path in FIXTURES.glob("format-*/*/config.toml"))
@@ -48,6 +50,42 @@ def test_an_old_run_whose_settings_are_written_anew_is_one_of_the_present_format
     assert written(after.schema, tmp_path / "after") == written(before.schema, tmp_path / "before")
     expected = json.loads((folder / "expected.json").read_text())
     assert make_runs.log_probs(tmp_path / "run") == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("name", ["most_parameters", "max_parameters"])
+def test_a_setting_that_was_renamed_keeps_its_value(name: str, tmp_path: Path) -> None:
+    shutil.copytree(FIXTURES / "format-2" / "transformer", tmp_path / "run")
+    path = tmp_path / "run" / "config.toml"
+    path.write_text(path.read_text().replace("most_parameters = 0", f"{name} = 12345"))
+    run = Run.open(tmp_path / "run")
+    assert run.config.training.max_parameters == 12345
+    assert settings_in(path)["training"]["max_parameters"] == 12345  # of a run as the settings of another
+    run.save_config(run.config)
+    assert "\nmax_parameters = 12345\n" in path.read_text()
+    assert "most_parameters" not in path.read_text()
+
+
+def test_a_setting_of_a_family_that_was_renamed_keeps_its_value(tmp_path: Path) -> None:
+    shutil.copytree(FIXTURES / "format-2" / "conv", tmp_path / "run")
+    path = tmp_path / "run" / "config.toml"
+    path.write_text(path.read_text().replace("most_dilation = 512", "most_dilation = 2"))
+    assert Run.open(tmp_path / "run").config.model.max_dilation == 2
+
+
+def test_a_running_mean_of_weights_that_were_renamed_goes_on() -> None:
+    """Of a checkpoint, in which it stands beside the optimizer."""
+    model = Run.open(FIXTURES / "format-2" / "gpt").load_model()
+    average = WeightAverage(model, over=3)
+    average.add()
+    saved = {}
+    for name, tensor in average.tensors().items():
+        before = name.replace("head.tokens.", "head.").replace(".qkv.", ".to_query_key_value.")
+        saved[before.replace(".up.", ".widen.").replace(".down.", ".narrow.")] = tensor
+    assert sum(name not in saved for name in average.tensors()) == 3 * len(model.body.blocks) + 1
+    again = WeightAverage(model, over=3)
+    again.load(saved)
+    assert again.mean.keys() == average.mean.keys()
+    assert again.number == 1
 
 
 def test_every_family_has_a_run_of_the_format_that_brought_it() -> None:

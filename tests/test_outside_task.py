@@ -25,7 +25,7 @@ from seqwise.data.schema import LABEL, Schema, TokenSpec, answer_schema
 from seqwise.errors import ConfigError, DataError
 from seqwise.evaluation.answers import AnswerScore
 from seqwise.goals.answer import AnswerGoal
-from seqwise.goals.goal import Advance, Tell
+from seqwise.goals.goal import OnProgress, Tell
 from seqwise.models.contract import Model
 from seqwise.settings import DataConfig, TokenizerConfig
 from seqwise.text.characters import CharTokenizer
@@ -49,7 +49,7 @@ class PalindromeGoal(AnswerGoal):
         config: DataConfig,
         *,
         scored: str,
-        advance: Advance = lambda *_: None,
+        on_progress: OnProgress = lambda *_: None,
         **options: Any,
     ) -> FoundPalindromes:
         found = super().score(model, store, schema, config, scored=scored)
@@ -89,9 +89,11 @@ class PalindromeTask:
 
     def schema(self, data: ExampleData, config: TokenizerConfig, tell: Tell, base: Schema | None = None) -> Schema:
         tokens = base.input("tokens", TokenSpec) if base is not None else TokenSpec(self._tokenizer())
-        return answer_schema(tokens, ANSWERS)
+        return answer_schema(tokens, LabelSpec(ANSWERS))
 
-    def stores(self, data: ExampleData, schema: Schema, advance: Advance = lambda *_: None) -> dict[str, ExampleStore]:
+    def stores(
+        self, data: ExampleData, schema: Schema, on_progress: OnProgress = lambda *_: None
+    ) -> dict[str, ExampleStore]:
         return dict(data.parts)
 
     def store(self, data: ExampleData, part: str, schema: Schema) -> ExampleStore:
@@ -175,7 +177,7 @@ def test_what_is_learned_of_text_serves_it(strings: Path, tmp_path: Path) -> Non
     assert kept
     assert all((before[name] == after[name]).all() for name in kept)  # frozen, so still what it was
     assert any(sentence.startswith("kept: body.") for sentence in said)
-    assert "started anew: head.label (2 tensors)" in said
+    assert "started from scratch: head.label (2 tensors)" in said
     assert "left out: head.tokens" in said
 
 

@@ -18,7 +18,7 @@ import torch
 from safetensors.torch import load_file
 
 from seqwise.data.batch import Batch, Labels, Tokens, Values
-from seqwise.data.schema import Schema, text_schema
+from seqwise.data.schema import NEXT_TOKEN, Schema, text_schema
 from seqwise.errors import CheckpointError, ConfigError, SeqwiseError
 from seqwise.models.gpt import GPTConfig
 from seqwise.models.recurrent import LSTMConfig
@@ -166,6 +166,14 @@ def test_a_damaged_file_of_the_vocabulary_is_named(run: Run, name: str, content:
     with pytest.raises(CheckpointError) as caught:
         Run.open(run.path)
     assert str(path) in str(caught.value)
+
+
+def test_a_schema_with_a_head_that_nobody_knows_is_told_as_damage(run: Run) -> None:
+    path = run.path / "vocab" / "schema.json"
+    path.write_text(path.read_text().replace(NEXT_TOKEN, "next_colour"))
+    with pytest.raises(CheckpointError) as caught:
+        Run.open(run.path)
+    assert str(caught.value) == f"{path}: damaged: not what seqwise wrote. Restore it or train again."
 
 
 def test_what_is_no_run_folder_is_told(tmp_path: Path) -> None:

@@ -1,22 +1,19 @@
 """What the frame computes must not change while it is rebuilt: the same seed gives the same losses, to the bit.
 
-Written down by fixtures/make_losses.py before, on runs of format 2; `stopped` are runs of that format that were stopped
-half-way and go on here.
+Written down by fixtures/make_losses.py; `stopped` are runs of format 2 that were stopped half-way and go on here.
+Since the last bits depend on the processor, they are compared where a training that is not ours gives the same ones.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-
-from seqwise.training.preparing import resume
 
 specification = importlib.util.spec_from_file_location("make_losses", Path(__file__).parent / "fixtures/make_losses.py")
 assert specification is not None
@@ -39,29 +36,29 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return made.write_data(tmp_path_factory.mktemp("data"))
 
 
+SAME_ARITHMETIC = made.arithmetic() == WRITTEN["arithmetic"]
+
+
 def check_same(was: list[str], now: list[str]) -> None:
     """To the bit where the arithmetic is the same; on another processor, as near as rounding allows."""
     assert len(now) == len(was)
-    if made.arithmetic() == WRITTEN["arithmetic"]:
+    if SAME_ARITHMETIC:
         assert now == was
     else:
         assert all(map(made.is_close, was, now))
 
 
+def check_case(written: dict[str, Any], found: dict[str, Any]) -> None:
+    check_same(written["losses"], found["losses"])
+    assert found["score"].keys() >= written["score"].keys()  # a score may tell more than it did
+    check_same(list(written["score"].values()), [found["score"][name] for name in written["score"]])
+
+
 @pytest.mark.parametrize("case", made.CASES)
 def test_the_same_seed_gives_the_same_losses(case: str, files: dict[str, str], tmp_path: Path) -> None:
-    found, written = made.train_case(case, files, tmp_path / case), WRITTEN["runs"][case]
-    check_same(written["losses"], found["losses"])
-    assert found["score"].keys() == written["score"].keys()
-    check_same(list(written["score"].values()), [found["score"][name] for name in written["score"]])
+    check_case(WRITTEN["runs"][case], made.train_case(case, files, tmp_path / case))
 
 
 @pytest.mark.parametrize("case", made.STOPPED_CASES)
 def test_a_run_of_format_2_goes_on_to_the_same_end(case: str, files: dict[str, str], tmp_path: Path) -> None:
-    shutil.copytree(made.STOPPED / case, tmp_path / case)
-    _, data, _ = made.CASES[case]
-    asked = {"data.source": [files[data]]} if data in files else {}
-    resume(tmp_path / case, asked=asked).train()
-    written = WRITTEN["runs"][case]
-    check_same(written["losses"], list(made.losses_of(tmp_path / case)))
-    check_same(list(written["score"].values()), list(made.score_of(tmp_path / case).values()))
+    check_case(WRITTEN["resumed"][case], made.resume_case(case, files, tmp_path / case))

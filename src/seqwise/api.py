@@ -16,6 +16,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .comparison.request import ComparisonRequest, Source
 from .config import build
 from .data.pipes import owned
 from .data.schema import TokenSpec
@@ -24,12 +25,12 @@ from .decoding.translate import Answer
 from .errors import ConfigError, DataError, SeqwiseError
 from .evaluation.search_report import WIDTHS, SearchReport
 from .goals import AnyGoal
-from .goals.goal import Advance, AnswersLines, ScoreOptions, Tell
+from .goals.goal import AnswersLines, AnswersRows, OnProgress, ScoreOptions, Tell
 from .goals.sequence import SequenceGoal
 from .inspection.options import InspectOptions
 from .run import Run
 from .signatures import takes
-from .tasks import Task, goal_of, task_named
+from .tasks import ReadsQuestions, Task, goal_of, task_named
 from .text import Tokenizer
 from .text.unseen import unseen_in
 from .training.overrides import check_present
@@ -40,6 +41,7 @@ from .wording import all_speak_python, counted, speaks_python
 
 if TYPE_CHECKING:
     from .comparison.results import Comparison
+    from .evaluation.probes import Probes
     from .inspection.inspect import Inspection
     from .inspection.invariances import Invariance
 
@@ -127,14 +129,14 @@ class TrainedRun:
         data: str | Path | None = None,
         *,
         split: str | None = None,
-        advance: Advance = lambda *_: None,
+        on_progress: OnProgress = lambda *_: None,
         tell: Tell = lambda _: None,
         **options: Any,
     ) -> Any:
         """How well the model does on the run's own test part (valid where it has none), or on other data.
 
         Data that is the run's own by its fingerprint, wherever it lies now, is scored by the same part.
-        `advance` is told (what, done, of how many) where that takes long, `tell` what other data was taken for.
+        `on_progress` is told (what, done, of how many) where that takes long, `tell` what other data was taken for.
         Text: `view` ("disjoint", "sliding", "carried"), `context`, `stride`. Numbers: `horizon`, `season`. Pairs: the
         others.
         """
@@ -146,7 +148,9 @@ class TrainedRun:
         store = self.task.store(opened, part, self.run.schema)
         scored = f"{part}:{opened.fingerprint[:8]}"
         config = self.run.config.data
-        return self.goal.score(self.model, store, self.run.schema, config, scored=scored, advance=advance, **options)
+        return self.goal.score(
+            self.model, store, self.run.schema, config, scored=scored, on_progress=on_progress, **options
+        )
 
     def predict(
         self,
@@ -160,14 +164,47 @@ class TrainedRun:
 
         Numbers: `horizon`, how many steps are forecast. `answers` can be told how to search.
         """
-        opened, part = self._open(data, split)
+        opened, part = self._open_questions(data, split)
         options = {"seed": seed} if horizon is None else {"seed": seed, "horizon": horizon}
         store = self.task.store(opened, self.goal.predicted(list(opened.parts), part), self.run.schema)
         return self.goal.predict(self.model, store, self.run.schema, self.run.config.data, **options)
 
+    def predictions(self, data: str | Path | None = None, *, split: str | None = None) -> Iterator[dict[str, Any]]:
+        """Labels and tags: what `predict` writes, for programs: answers with their probabilities."""
+        opened, part = self._open_questions(data, split)
+        return self._rows_goal.answers(self.model, self.task.store(opened, part, self.run.schema), self.run.schema)
+
+    def _open_questions(self, data: str | Path | None, split: str | None) -> tuple[Any, str]:
+        """A file to be answered needs no answers."""
+        if data is None or split is not None or not isinstance(self.task, ReadsQuestions):
+            return self._open(data, split, command="predict")
+        source = owned([data], self.task.name)[0]
+        return self.task.open_questions(source, self.run.schema, self.run.config.data)
+
+    @property
+    def _rows_goal(self) -> AnswersRows:
+        if not isinstance(self.goal, AnswersRows):
+            raise ConfigError(
+                f"{self.path} was trained on {self.task.name}; only labels and tags are answered row by row."
+            )
+        return self.goal
+
+    def answer_texts(self, texts: Sequence[str | Sequence[str]]) -> list[dict[str, Any]]:
+        """Labels and tags: the answer to each text, with probabilities; pairs of texts as (first, second).
+
+        >>> run.answer_texts(["a fine film"])
+        [{"label": "1", "probabilities": {"1": 0.93, "0": 0.07}}]
+        """
+        goal = self._rows_goal
+        if not isinstance(self.task, ReadsQuestions):
+            raise ConfigError(
+                f"{self.path} was trained on {self.task.name}; only models of labels and tags answer texts."
+            )
+        return list(goal.answers(self.model, self.task.questions(texts, self.run.schema), self.run.schema))
+
     def sources(self, data: str | Path | None = None, *, split: str | None = None) -> Iterator[str]:
         """Pairs: the sources of the run's own test part, or of other data."""
-        opened, part = self._open(data, split)
+        opened, part = self._open(data, split, command="predict")
         return (source for source, _ in opened.parts[part])
 
     @takes(DecodingConfig, default=None, without=("stop",))
@@ -183,17 +220,17 @@ class TrainedRun:
         data: str | Path | None = None,
         *,
         split: str | None = None,
-        most: int | None = None,
+        limit: int | None = None,
         widths: Sequence[int] = WIDTHS,
         length_penalty: float | None = None,
         length_form: str | None = None,
     ) -> SearchReport:
-        """How far beam search can be trusted on the run's own test part, or on other data; on `most` pairs at most."""
+        """How far beam search can be trusted on the run's own test part, or on other data; on `limit` pairs at most."""
         if not isinstance(self.goal, SequenceGoal):
             raise ConfigError(f"{self.path} was trained on {self.task.name}; there is a search to report on for pairs.")
         opened, part = self._open(data, split, is_scored=True)
         store = self.task.store(opened, part, self.run.schema)
-        store = store if most is None else store.pairs(most)
+        store = store if limit is None else store.pairs(limit)
         config, search = self.run.config.data, {"length_penalty": length_penalty, "length_form": length_form}
         return self.goal.report_on_search(self.model, store, self.run.schema, config, widths, **search)
 
@@ -203,9 +240,18 @@ class TrainedRun:
         return next(self.answers([text], **search)).text
 
     def _open(
-        self, data: str | Path | None, split: str | None, *, is_scored: bool = False, tell: Tell = lambda _: None
+        self,
+        data: str | Path | None,
+        split: str | None,
+        *,
+        is_scored: bool = False,
+        tell: Tell = lambda _: None,
+        command: str = "evaluate",
     ) -> tuple[Any, str]:
-        """The run's own data, or other data, and which part of it; what is scored should not be what was learned."""
+        """The run's own data, or other data, and which part of it; what is scored should not be what was learned.
+
+        `command` can be told other data by its name.
+        """
         config = self.run.config.data
         named = None if data is None else owned([data], self.task.name)[0]
         own = None if named is None or not is_scored else self._own_data(named)
@@ -218,15 +264,18 @@ class TrainedRun:
             for sentence in opened.notes:
                 tell(sentence)
         elif not config.source:
-            raise DataError(f"{self.path} was {config.description}; its text is not known. Name a file to score.")
+            raise DataError(
+                f"{self.path} was {config.description}; its text is not known. "
+                f"Name a file: seqwise {command} {self.path} FILE"
+            )
         else:
-            check_present(self.run, config, f"seqwise evaluate {self.path} NEWPATH")
+            check_present(self.run, config, f"seqwise {command} {self.path} NEWPATH")
             opened = self.task.open(config)
             part = split or ("test" if "test" in opened.parts else "valid")
             if opened.fingerprint != config.fingerprint:
                 raise DataError(
                     f"{', '.join(config.source)} has changed since {self.path} was trained, so its {part} part "
-                    "cannot be scored. Restore it, or name a file: seqwise evaluate RUN FILE."
+                    f"cannot be used. Restore it, or name a file: seqwise {command} {self.path} FILE"
                 )
         if part not in opened.parts:
             raise DataError(f"{opened.name} has no {part} part; it has {', '.join(opened.parts)}.")
@@ -253,11 +302,32 @@ class TrainedRun:
 
     @takes(InspectOptions)
     def inspect(self, text: str | None = None, *, target: str | None = None, **options: Any) -> Inspection:
-        """What goes on inside the model while it reads a text, or its own unseen data; settings: `InspectOptions`."""
+        """What goes on inside the model while it reads a text, or its own held-out data; settings: `InspectOptions`."""
         from .inspection.inspect import inspect_run
 
         options["analogies"] = tuple(options.get("analogies", ()))
         return inspect_run(self, text, target=target, options=InspectOptions(**options))
+
+    def probe(
+        self,
+        data: str | Path,
+        *,
+        task: str | None = None,
+        columns: Sequence[str] = (),
+        split: str = "test",
+        tell: Tell = lambda _: None,
+    ) -> Probes:
+        """What each layer knows of labels or tags: a linear probe on each, trained on the data's training part.
+
+        `split` is the part that probes are judged on.
+        """
+        from .evaluation.probes import probe_layers
+        from .training.probing import probe_stores
+
+        train, judged = probe_stores(
+            self.run, self.model, str(data), task=task, columns=columns, split=split, tell=tell
+        )
+        return probe_layers(self.model, train, judged)
 
     def check(
         self, data: str | Path | None = None, *, split: str | None = None, tell: Tell = lambda _: None
@@ -270,7 +340,7 @@ class TrainedRun:
         """
         from .inspection.invariances import check_run
 
-        opened, part = self._open(data, split, is_scored=True, tell=tell)
+        opened, part = self._open(data, split, is_scored=True, tell=tell, command="check")
         return check_run(self.run, self.model, self.task.store(opened, part, self.run.schema))
 
     def about_prompt(self, prompt: str) -> Iterator[str]:
@@ -291,70 +361,34 @@ def train(
     out: str | Path | None = None,
     on_report: Callable[[Report], None] = lambda _: None,
     tell: Tell = lambda _: None,
-    advance: Advance = lambda *_: None,
+    on_progress: OnProgress = lambda *_: None,
     **asked: Any,
 ) -> TrainedRun:
     """Train a model on a file, a folder or a data set, and return the run.
 
     The budget is one of `minutes` (2 where none is given), `steps` and `epochs`. `overrides` are settings such as
     "model.num_layers=2"; `config_file` is a TOML file of them; `start_from` is a run whose body is kept. `on_report` is
-    given each report of training, `tell` what was found in the data and chosen, `advance` (what, done, of how many)
+    given each report of training, `tell` what was found in the data and chosen, `on_progress` (what, done, of how many)
     while data is read.
     """
     path = Path(out) if out is not None else free_path(data, model)
-    session = prepare(Request.of(data, model=model, out=path, **asked), tell=tell, advance=advance)
+    session = prepare(Request.of(data, model=model, out=path, **asked), tell=tell, on_progress=on_progress)
     session.train(on_report)
     return TrainedRun(path)
 
 
 @partial(speaks_python, resume="continue_comparison")
-def compare(
-    data: str | Path | Sequence[str | Path],
-    *,
-    minutes: float = 10.0,
-    out: str | Path | None = None,
-    models: Sequence[str] | None = None,
-    tokenizers: Sequence[str] | None = None,
-    task: str | None = None,
-    columns: Sequence[str] = (),
-    season: int | None = None,
-    valid: str | Path | None = None,
-    test: str | Path | None = None,
-    split: str | None = None,
-    seeds: int | None = None,
-    seed: int = 0,
-    workers: int = 1,
-    max_parameters: int | None = None,
-    max_latency_ms: float | None = None,
-    max_megabytes: float | None = None,
-) -> Comparison:
+@takes(ComparisonRequest, without=("source",))
+def compare(data: Source, *, out: str | Path | None = None, **asked: Any) -> Comparison:
     """Train all families on the data under one budget of wall clock, and say which to use.
 
     In a notebook the result shows itself; `.winner`, `.ladder`, `.final` hold what was found, and report.html in the
     folder the pictures.
     """
-    from .comparison.compare import choose_settings, run_comparison
+    from .comparison.compare import run_comparison
 
     path = Path(out) if out is not None else free_path(data, "compare")
-    settings = choose_settings(
-        data,
-        minutes=minutes,
-        models=models,
-        tokenizers=tokenizers,
-        task=task,
-        columns=columns,
-        season=season,
-        valid=None if valid is None else str(valid),
-        test=None if test is None else str(test),
-        split=split,
-        seeds=seeds,
-        seed=seed,
-        workers=workers,
-        max_parameters=max_parameters,
-        max_latency_ms=max_latency_ms,
-        max_megabytes=max_megabytes,
-    )
-    return run_comparison(path, settings)
+    return run_comparison(path, ComparisonRequest(data, **asked).settings())
 
 
 @partial(speaks_python, resume="continue_comparison")

@@ -28,9 +28,9 @@ from .errors import ConfigError, did_you_mean
 
 Config = TypeVar("Config")
 
-DEEPEST = 64
+MAX_DEPTH = 64
 DEEP_KEY = re.compile(
-    rf"""(?:^|[\[{{,])[ \t]*(?:(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*){{{DEEPEST},}}""", re.MULTILINE
+    rf"""(?:^|[\[{{,])[ \t]*(?:(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*){{{MAX_DEPTH},}}""", re.MULTILINE
 )
 TOO_DEEP = "lists or tables are nested too deeply"
 
@@ -185,7 +185,7 @@ def _shallow(value: Any) -> Any:
     while layer:
         inside = [item.values() if isinstance(item, dict) else item for item in layer if isinstance(item, dict | list)]
         layer, depth = [item for items in inside for item in items if isinstance(item, dict | list)], depth + 1
-        if depth > DEEPEST:
+        if depth > MAX_DEPTH:
             raise ValueError(TOO_DEEP)
     return value
 

@@ -34,12 +34,12 @@ from . import __version__
 from .checks import check_run, check_task, check_writable_name
 from .config import build, parse_json, read_toml, to_json, to_toml
 from .data.old_schemas import load_old_schema
-from .data.schema import NEXT_TOKEN, Schema, TokenSpec
+from .data.schema import NEXT_TOKEN, Schema, TokenSpec, damaged
 from .errors import CheckpointError, ConfigError, did_you_mean
-from .models import family
+from .models import MODELS, family
 from .models.contract import HasWeights, Model
 from .models.headed import HeadedModel
-from .settings import DataConfig, TokenizerConfig, TrainingConfig
+from .settings import DataConfig, TokenizerConfig, TrainingConfig, renamed_settings
 from .text import Tokenizer
 
 RUN_FORMAT = 3
@@ -103,6 +103,7 @@ class RunConfig:
                 raise ConfigError(f"{path}: {name} = {values[name]!r} should be a section: [{name}].")
         for name in DROPPED_SETTINGS.get(values["format"], ()):
             values.get("model", {}).pop(name, None)
+        values = renamed_settings(values)
         header = {"task": values.get("task", "text"), "torch": values.get("torch", "?"), "format": values["format"]}
         try:
             check_task(header["task"])
@@ -186,6 +187,8 @@ class Run:
         vocab = path / "vocab"
         is_old = config.format < SCHEMA_FORMAT and not (vocab / "schema.json").exists()
         schema = load_old_schema(vocab, config.task) if is_old else Schema.load(vocab)
+        if not {kind for row in MODELS.values() for kind in row.learns}.issuperset(schema.kinds):
+            raise damaged(vocab / "schema.json")
         if not family(config.model_name).does(schema.kinds):
             raise ConfigError(
                 f'{path / "config.toml"}: task = "{config.task}" is not one that {config.model_name} does.'
@@ -387,11 +390,14 @@ RENAMED = (  # patterns of names that weights had before, and have now
     (r"^body\.layers\.kernel\.weight_hh_l(\d+)$", r"body.stack.layers.\1.cells.0.weights.hidden"),
     (r"^body\.layers\.kernel\.bias_ih_l(\d+)$", r"body.stack.layers.\1.cells.0.weights.bias_input"),
     (r"^body\.layers\.kernel\.bias_hh_l(\d+)$", r"body.stack.layers.\1.cells.0.weights.bias_hidden"),
+    (r"\.to_query_key_value\.weight$", ".qkv.weight"),
+    (r"\.feed_forward\.widen\.(weight|bias)$", r".feed_forward.up.\1"),
+    (r"\.feed_forward\.narrow\.(weight|bias)$", r".feed_forward.down.\1"),
 )
 
 
-def _renamed(weights: dict[str, Tensor], model: HasWeights) -> dict[str, Tensor]:
-    """Weights of a format before this one, by the names they have now."""
+def renamed_weights(weights: dict[str, Tensor], model: HasWeights) -> dict[str, Tensor]:
+    """Weights that a version before this one saved, by the names they have now."""
     renamed = {}
     for name, tensor in weights.items():
         for before, now in RENAMED:
@@ -404,7 +410,7 @@ def _renamed(weights: dict[str, Tensor], model: HasWeights) -> dict[str, Tensor]
 
 def load_weights(model: HasWeights, weights: dict[str, Tensor], where: Path) -> None:
     try:
-        model.load_state_dict(_renamed(weights, model))
+        model.load_state_dict(renamed_weights(weights, model))
     except CheckpointError as error:
         raise CheckpointError(f"{where}: {error}") from None
     except (RuntimeError, KeyError) as error:

@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from .errors import ConfigError
+
+RENAMED = {"training": {"most_parameters": "max_parameters"}, "model": {"most_dilation": "max_dilation"}}
+"""By section, names that settings had in versions before, and have now."""
+
+
+def renamed_settings(sections: dict[str, Any]) -> dict[str, Any]:
+    """The sections of a settings file, whichever version wrote it, by the names of today."""
+    found = dict(sections)
+    for section, names in RENAMED.items():
+        if isinstance(found.get(section), dict):
+            found[section] = {names.get(name, name): value for name, value in found[section].items()}
+    return found
 
 
 @dataclass(frozen=True)
@@ -48,11 +60,11 @@ class TokenizerConfig:
     joint: bool | None = None
     """Pairs: one vocabulary for both sides; by the data where not set."""
     vocab_size: int | None = None
-    """The most tokens to have (words, byte pairs)."""
+    """Largest size of the vocabulary (words, byte pairs)."""
     min_count: int | None = None
     """Characters or words seen fewer times become unknown; byte pairs are not joined."""
-    lower_case: bool = False
-    """Whether words are lower-cased."""
+    lower_case: bool | None = None
+    """Whether words are lower-cased; where not set, those of texts with a label are, and others are not."""
 
     def __post_init__(self) -> None:
         if self.vocab_size is not None and self.vocab_size < 2:
@@ -68,12 +80,14 @@ NOT_NEGATIVE = (
     "average_over",
     *(
         "seed",
+        "unfreeze_epochs",
+        "train_examples",
         "threads",
         "clip_norm",
         "clip_value",
         "weight_decay",
         "train_tokens",
-        "most_parameters",
+        "max_parameters",
         "final_rate",
         "checkpoint_seconds",
         "tolerance",
@@ -86,9 +100,9 @@ class TrainingConfig:
     minutes: float | None = None
     """Budget in minutes; turned into steps by timing the first ones, once."""
     epochs: float | None = None
-    """Budget in passes over the training text."""
+    """Budget in passes over the training part."""
     steps: int = 0
-    """Updates in all, iterations at most for a family that learns by EM; 0 until the budget is known."""
+    """Number of updates; of a family that learns by EM, largest number of iterations; 0 until the budget is known."""
     batch_size: int = 32
     """Rows per step."""
     batch_tokens: int = 0
@@ -98,51 +112,61 @@ class TrainingConfig:
     stride: int | None = None
     """Distance between windows; context where not set."""
     micro_batches: int = 1
-    """Parts that a batch is computed in; the result is the same, the memory less."""
+    """Micro-batches that a batch is computed in: the same result with less memory."""
     optimizer: Literal["adamw", "adam", "sgd", "muon"] = "adamw"
-    """How weights follow gradients; muon turns the updates of hidden matrices, adamw does the rest."""
+    """Optimizer; muon orthogonalizes the updates of hidden matrices and leaves the rest to adamw."""
     learning_rate: float = 3e-3
-    """Its highest value, after the warm-up."""
+    """Highest learning rate, which is reached after the warm-up."""
     matrix_learning_rate: float = 0.02
-    """The same for the matrices that muon updates."""
+    """Highest learning rate of the matrices that muon updates."""
     weight_decay: float = 0.0
-    """Pull of matrices towards zero."""
+    """Weight decay of matrices."""
     momentum: float = 0.9
-    """SGD and muon: memory of the gradients before."""
+    """SGD and muon: decay of the mean of past gradients."""
     beta1: float = 0.9
-    """Adam: memory of the mean gradient."""
+    """Adam: decay of the mean of past gradients."""
     beta2: float = 0.95
-    """Adam: memory of the squared gradient."""
-    schedule: Literal["linear", "cosine", "constant", "plateau", "inverse_sqrt"] = "linear"
-    """How the rate falls after the warm-up; plateau divides it when validation does not improve."""
+    """Adam: decay of the mean of past squared gradients."""
+    schedule: Literal["linear", "cosine", "constant", "plateau", "inverse_sqrt", "slanted_triangular"] = "linear"
+    """How the learning rate falls after the warm-up; plateau lowers it when validation does not improve. Slanted
+    triangular rises over a tenth of all steps and falls to a thirty-second (Howard & Ruder 2018)."""
     warmup_steps: int = 10
-    """Steps over which the rate rises from zero."""
+    """Steps of the warm-up, over which the learning rate rises from zero."""
     final_rate: float = 0.0
-    """The rate at the end as a share of its highest (linear, cosine)."""
+    """Learning rate at the end as a share of the highest (linear, cosine)."""
     plateau_factor: float = 0.25
-    """What the rate is multiplied with on a plateau."""
+    """Factor of the learning rate on a plateau."""
     clip_norm: float = 1.0
-    """Longest gradient; 0 does not clip."""
+    """Largest norm of the gradient; 0 does not clip."""
     clip_value: float = 0.0
-    """Largest entry of the gradient, cut one by one before its length is; 0 does not clip."""
+    """Largest entry of the gradient, clipped one by one before its norm is; 0 does not clip."""
     evaluate_every: int = 0
     """Steps between validations; 0 chooses about ten in all."""
     valid_tokens: int = 0
     """Tokens of the validation text to use while training; 0 for all, or as many as the budget allows."""
-    most_parameters: int = 0
-    """Sizes chosen by rule stay below so many learned numbers; 0 sets no limit."""
+    max_parameters: int = 0
+    """Largest number of parameters of a model whose sizes are chosen by rule; 0 sets no limit."""
     freeze: list[str] = field(default_factory=list)
     """Patterns of names of weights that stay as they are, such as "body.*"."""
+    layer_rate_factor: float = 1.0
+    """Learning rate of each layer as a share of that of the layer above it; below 1, low layers change less."""
+    unfreeze_epochs: float = 0.0
+    """Train the heads alone at first, and one more layer from the top after every so many epochs; 0 trains all."""
+    max_epochs: float = 60.0
+    """Minutes become steps for so many passes over the training part at most: more would only be overfitting."""
+    train_examples: int = 0
+    """Labels and tags: learn from so many rows of the training part, drawn by the seed with each label's share; 0 for
+    all."""
     train_tokens: int = 0
-    """Counting and EM: learn from the first so many tokens of the training part only; 0 for all."""
+    """Counting and EM: number of tokens of the training part to learn from, from its beginning; 0 for all."""
     restarts: int = 1
     """EM: how many random starts to try; the best is kept."""
     tolerance: float = 1e-5
     """EM: stop when an iteration brings fewer nats per step than this."""
     average_over: int = 0
-    """Also validate a running mean of the weights, over about so many validations, and keep the better; 0 does not."""
+    """Validations that a running mean of the weights is taken over; it is kept where it is better; 0 for none."""
     patience: int | None = None
-    """Stop when so many validations in a row bring no improvement."""
+    """Validations in a row without improvement after which training stops."""
     checkpoint_seconds: float = 30.0
     """Seconds between checkpoints."""
     report_every: int = 0
@@ -150,13 +174,13 @@ class TrainingConfig:
     num_samples: int = 4
     """Texts sampled into the log at log-spaced steps, to watch the model learn to write."""
     sample_tokens: int = 120
-    """Tokens of each of these."""
+    """Tokens of each sampled text."""
     compile: Literal["auto", "always", "never"] = "auto"
     """Let torch compile the training step; auto tries it where ten minutes or more are planned, and keeps what pays."""
     seed: int = 0
-    """Of weights, order of the data, dropout."""
+    """Random seed of weights, order of the data and dropout."""
     device: str = "auto"
-    """cpu, cuda, mps or auto."""
+    """Device: cpu, cuda, mps or auto."""
     threads: int = 0
     """Threads torch used; 0 leaves the choice to torch. Resuming is exact for the same number."""
 
@@ -167,7 +191,7 @@ class TrainingConfig:
         for name in NOT_NEGATIVE:
             if getattr(self, name) < 0:
                 raise ConfigError(f"training.{name} = {getattr(self, name)} should not be negative.")
-        for name in ("minutes", "epochs"):
+        for name in ("minutes", "epochs", "max_epochs"):
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise ConfigError(f"training.{name} = {value} should be above 0.")
@@ -176,6 +200,8 @@ class TrainingConfig:
                 raise ConfigError(f"training.{name} = {getattr(self, name)} should be above 0.")
         if self.stride is not None and self.stride < 1:
             raise ConfigError(f"training.stride = {self.stride} should be at least 1.")
+        if not 0 < self.layer_rate_factor <= 1:
+            raise ConfigError(f"training.layer_rate_factor = {self.layer_rate_factor} should be above 0 and at most 1.")
         for name in ("momentum", "beta1", "beta2"):
             if not 0 <= getattr(self, name) < 1:
                 raise ConfigError(f"training.{name} = {getattr(self, name)} should lie in [0, 1).")

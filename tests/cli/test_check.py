@@ -42,6 +42,22 @@ def test_other_data_and_other_parts_can_be_named(terminal: Terminal, run: Path) 
     assert "nowhere: no such run folder" in terminal.refuses("check", "nowhere")
 
 
+def test_data_that_is_gone_or_has_changed_is_told_with_the_command_that_was_called(
+    terminal: Terminal, run: Path
+) -> None:
+    text = Path("cats.txt").read_text()
+    Path("cats.txt").write_text(text + "and the dog\n")
+    for command in ("check", "evaluate"):
+        told = terminal.refuses(command, "run")
+        assert told.endswith(f"Restore it, or name a file: seqwise {command} run FILE")
+        assert "cats.txt has changed since run was trained, so its test part cannot be used." in told
+    Path("cats.txt").rename("moved.txt")
+    for command in ("check", "evaluate"):
+        assert f"(- for standard input): seqwise {command} run NEWPATH" in terminal.refuses(command, "run")
+    Path("moved.txt").write_text(text)
+    assert terminal.done("check", "run", "moved.txt")[0].endswith("run keeps all 6 invariances that apply\n")
+
+
 def test_a_failure_is_exit_code_1_for_people_and_for_programs(
     terminal: Terminal, run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -56,5 +56,5 @@ def test_translating_ends_with_all_sources(tmp_path: Path) -> None:
 
     sources = ["ae", "", "bf", " "]
     search = search_settings(run.run.schema, method="greedy", max_tokens=3)
-    list(translate(run.model, run.run.schema, sources, search, length_ratio=2.0, on_answers=told.append))
+    list(translate(run.model, run.run.schema, sources, search, length_ratio=2.0, on_progress=told.append))
     assert sum(told) == len(sources)

@@ -136,7 +136,7 @@ def example_of_numbers(**changes: Any) -> Comparison:
                 samples=[],
                 surprise=[],
                 by_position=[],
-                memorised=None,
+                memorization=None,
                 generation_tokens_per_second=None,
                 more={"mae": spread, "coverage": 0.94 - 0.01 * number},
                 forecast=[(middle, middle - 2 * spread, middle + 2 * spread) for middle in middles],
@@ -236,7 +236,7 @@ def _entry(
         curve=_curve(random, value - 0.02, seconds),
         by_position=_by_position(random, family, value),
         samples=_samples(random),
-        memorised=Match(28, "the old man behind her with "),
+        memorization=Match(28, "the old man behind her with "),
         surprise=_surprise(random, value, tokenizer),
     )
 

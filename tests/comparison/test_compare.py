@@ -36,14 +36,15 @@ import seqwise
 from seqwise.cli import comparing, main
 from seqwise.comparison import compare as module
 from seqwise.comparison import plan, verdict
-from seqwise.comparison.assemble import assemble, repeat_command
-from seqwise.comparison.compare import choose_settings, run_comparison
-from seqwise.comparison.folder import Folder
+from seqwise.comparison.aggregate import aggregate, repeat_command
+from seqwise.comparison.compare import run_comparison
+from seqwise.comparison.fork_server import STOPPED, Ended, Job
 from seqwise.comparison.jobs import JOBS
-from seqwise.comparison.nursery import STOPPED, Ended, Job
 from seqwise.comparison.plan import Settings
+from seqwise.comparison.request import ComparisonRequest
 from seqwise.comparison.results import Comparison, Entry
 from seqwise.comparison.table import table_rows
+from seqwise.comparison.workspace import Workspace
 from seqwise.errors import CheckpointError, ConfigError, DataError, SeqwiseError
 from seqwise.models import MODELS
 from seqwise.run import Run
@@ -76,7 +77,7 @@ def make_text() -> str:
 
 
 class Here:
-    """In place of the nursery: jobs in this process, one at a time, in the order in which they are started."""
+    """In place of the fork server: jobs in this process, one at a time, in the order in which they are started."""
 
     def __init__(self, folder: Path):
         self.folder, self.is_stopping = folder, False
@@ -326,13 +327,15 @@ def replay(folder: Path, monkeypatch: pytest.MonkeyPatch) -> type[Replay]:
         failing = ()
         done: list[Job] = []  # noqa: RUF012
 
-    monkeypatch.setattr(module, "Nursery", Handed)
+    monkeypatch.setattr(module, "ForkServer", Handed)
     monkeypatch.setattr(module, "finals", short_finals)
     return Handed
 
 
 def settings_for(world: Path, **changes: Any) -> Settings:
-    return choose_settings(world / "words.txt", **{"minutes": float(MINUTES), "models": MODELS_COMPARED, **changes})
+    return ComparisonRequest(
+        world / "words.txt", **{"minutes": float(MINUTES), "models": MODELS_COMPARED, **changes}
+    ).settings()
 
 
 def without_clock(comparison: Comparison) -> dict[str, Any]:
@@ -469,10 +472,10 @@ def test_learning_curves_end_at_the_validation_that_ranks(comparison: Comparison
 def test_samples_are_searched_for_in_the_training_part(comparison: Comparison) -> None:
     training = make_text()[: comparison.data["parts"]["train"]]
     for entry in comparison.entries:
-        assert entry.memorised is not None
-        assert len(entry.memorised.text) == entry.memorised.length
-        assert entry.memorised.text in training
-        assert any(entry.memorised.text in sample for sample in entry.samples)
+        assert entry.memorization is not None
+        assert len(entry.memorization.text) == entry.memorization.length
+        assert entry.memorization.text in training
+        assert any(entry.memorization.text in sample for sample in entry.samples)
     assert comparison.held_out_match is not None
     assert comparison.held_out_match.text in training
     assert comparison.held_out_match.text in comparison.passage
@@ -599,6 +602,17 @@ def test_a_file_that_is_no_comparison_is_told(tmp_path: Path, content: str) -> N
     (tmp_path / "compare.json").write_text(content)
     with pytest.raises(DataError, match=r"compare\.json|format"):
         Comparison.read(tmp_path / "compare.json")
+
+
+def test_a_comparison_that_was_written_before_a_field_had_its_name_is_read(
+    comparison: Comparison, tmp_path: Path
+) -> None:
+    written = comparison.to_dict()
+    for entry in (*written["ladder"], *written["final"]):
+        entry["memorised"] = entry.pop("memorization")
+    assert any(entry["memorised"] for entry in written["ladder"])
+    (tmp_path / "compare.json").write_text(json.dumps(written), encoding="utf-8")
+    assert Comparison.read(tmp_path / "compare.json") == comparison
 
 
 def test_numbers_without_end_can_be_written_and_read_back(comparison: Comparison, tmp_path: Path) -> None:
@@ -762,7 +776,7 @@ def sabotaged(world: Path) -> tuple[Path, Comparison, Told]:
         wait_until((path / "runs" / "hmm" / "config.toml").exists)
         found = processes_about(path)
         for pid, parent in found.items():
-            if parent in found:  # the nursery's child
+            if parent in found:  # the fork server's child
                 os.kill(pid, signal.SIGKILL)
 
     def sabotage(what: str) -> None:
@@ -808,7 +822,7 @@ def test_a_trial_whose_loss_is_no_number_is_told(sabotaged: tuple[Path, Comparis
 def test_going_on_tries_again_what_failed_and_tells_what_is_damaged(
     sabotaged: tuple[Path, Comparison, Told], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "Nursery", Here)
+    monkeypatch.setattr(module, "ForkServer", Here)
     monkeypatch.setattr(plan, "STILL_IMPROVING", 2.0)
     whole, before, _ = sabotaged
     path = shutil.copytree(whole, tmp_path / "x")
@@ -836,7 +850,7 @@ def test_going_on_with_other_data_is_refused_before_it_is_mixed_with_the_old(
     path, text = shutil.copytree(stopped.folder, tmp_path / "x"), world / "words.txt"
     shutil.rmtree(path / "runs" / "ngram")
     (path / "found" / "ngram.trained.json").unlink()
-    monkeypatch.setattr(module, "Nursery", Here)
+    monkeypatch.setattr(module, "ForkServer", Here)
     text.write_text(make_text().replace("cat", "cow"), encoding="utf-8")
     try:
         result = call("compare", "--resume", "--out", path)
@@ -887,7 +901,7 @@ def series(world: Path) -> Made:
     (world / "series.csv").write_text("\n".join(["season,line", *rows]) + "\n")
     seqwise.train(world / "series.csv", "kalman", out=world / "warm" / "kalman", steps=1)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "Nursery", Here)
+        patch.setattr(module, "ForkServer", Here)
         return compare_in(world / "series", world / "series.csv", minutes=1.0, models=["hmm", "kalman"])
 
 
@@ -952,7 +966,7 @@ def test_the_parts_of_the_time_add_up_to_the_wall_clock(seeded: Made, series: Ma
 
 
 def test_sequences_with_labels_are_compared(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "Nursery", Here)
+    monkeypatch.setattr(module, "ForkServer", Here)
     monkeypatch.setattr(plan, "STILL_IMPROVING", 2.0)  # no finals
     monkeypatch.setattr(plan, "MIN_SECONDS", 1.5)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
@@ -975,9 +989,9 @@ def test_sequences_with_labels_are_compared(world: Path, monkeypatch: pytest.Mon
 def test_without_a_test_part_validation_is_scored_and_the_report_says_so(
     world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "Nursery", Here)
+    monkeypatch.setattr(module, "ForkServer", Here)
     found = run_comparison(
-        tmp_path / "x", choose_settings(world / "words.txt", models=["ngram"], minutes=1.0, split="90/10")
+        tmp_path / "x", ComparisonRequest(world / "words.txt", models=["ngram"], minutes=1.0, split="90/10").settings()
     )
     assert found.scored == "valid"
     (ngram,) = found.ladder
@@ -989,8 +1003,10 @@ def test_without_a_test_part_validation_is_scored_and_the_report_says_so(
 def test_two_tokenizers_are_two_entries_on_one_scale(
     world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "Nursery", Here)
-    settings = choose_settings(world / "words.txt", models=["ngram"], minutes=1.0, tokenizers=["char", "bpe"])
+    monkeypatch.setattr(module, "ForkServer", Here)
+    settings = ComparisonRequest(
+        world / "words.txt", models=["ngram"], minutes=1.0, tokenizers=["char", "bpe"]
+    ).settings()
     found = run_comparison(tmp_path / "x", settings)
     assert {entry.name: entry.tokenizer for entry in found.ladder} == {"ngram-char": "char", "ngram-bpe": "bpe"}
     for entry in found.ladder:
@@ -1012,11 +1028,11 @@ def test_words_and_characters_are_ranked_on_one_scale_with_unknown_words_spelled
     )
     for part, text in (("train", known), ("valid", new[: len(new) // 2]), ("test", new[len(new) // 2 :])):
         (tmp_path / f"{part}.txt").write_text(text, encoding="utf-8")
-    monkeypatch.setattr(module, "Nursery", Here)
-    settings = choose_settings(
+    monkeypatch.setattr(module, "ForkServer", Here)
+    settings = ComparisonRequest(
         tmp_path / "train.txt", models=["ngram"], minutes=0.1, tokenizers=["char", "word"],
         valid=str(tmp_path / "valid.txt"), test=str(tmp_path / "test.txt"),
-    )  # fmt: skip
+    ).settings()  # fmt: skip
     found = run_comparison(tmp_path / "x", settings)
     char, word = (found.entry(f"ngram-{kind}") for kind in ("char", "word"))
     assert found.winner == char.name
@@ -1040,13 +1056,13 @@ def test_words_and_characters_are_ranked_on_one_scale_with_unknown_words_spelled
 
 
 def test_too_little_data_to_tell_is_said_in_every_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A test part of 40 characters has four stretches."""
+    """A test part of 40 characters has four segments."""
     for part, num in (("train", 4000), ("valid", 2000), ("test", 40)):
         (tmp_path / f"{part}.txt").write_text((make_text() * 2)[:num], encoding="utf-8")
-    monkeypatch.setattr(module, "Nursery", Here)
+    monkeypatch.setattr(module, "ForkServer", Here)
     parts = {part: str(tmp_path / f"{part}.txt") for part in ("valid", "test")}
     options = {"models": ["ngram"], "minutes": 0.1, "tokenizers": ["char", "bpe"], **parts}
-    found = run_comparison(tmp_path / "x", choose_settings(tmp_path / "train.txt", **options))
+    found = run_comparison(tmp_path / "x", ComparisonRequest(tmp_path / "train.txt", **options).settings())
     (gap,) = found.gaps
     assert not gap.is_enough
     assert not gap.is_distinguishable
@@ -1118,7 +1134,7 @@ def nothing(path: Path) -> None:
 def test_bad_input_is_told_in_one_sentence_and_nothing_is_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[[Path], None], options: list[str], told: list[str]
 ) -> None:
-    monkeypatch.setattr(module, "Nursery", Here)
+    monkeypatch.setattr(module, "ForkServer", Here)
     monkeypatch.chdir(tmp_path)
     make(tmp_path / "data.txt")
     before = sorted(tmp_path.rglob("*"))
@@ -1195,7 +1211,7 @@ def test_going_on_needs_to_know_where() -> None:
 def test_going_on_with_other_options_is_refused(
     stopped: Stopped, monkeypatch: pytest.MonkeyPatch, options: list[str], named: str
 ) -> None:
-    monkeypatch.setattr(module, "Nursery", Here)
+    monkeypatch.setattr(module, "ForkServer", Here)
     before = content_of(stopped.folder)
     told = call("compare", *options, "--resume", "--out", stopped.folder).sentence()
     assert told.startswith("--resume goes on with the comparison's own settings; drop ")
@@ -1206,7 +1222,7 @@ def test_going_on_with_other_options_is_refused(
 def test_going_on_where_nothing_was_begun_is_refused_and_nothing_is_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "Nursery", Here)
+    monkeypatch.setattr(module, "ForkServer", Here)
     told = call("compare", "--resume", "--out", tmp_path / "x").sentence()
     assert told == f"{tmp_path / 'x'} holds no comparison. Begin one with: seqwise compare DATA"
     with pytest.raises(CheckpointError) as caught:
@@ -1218,7 +1234,7 @@ def test_going_on_where_nothing_was_begun_is_refused_and_nothing_is_made(
 def test_settings_that_were_damaged_are_named(
     stopped: Stopped, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "Nursery", Here)
+    monkeypatch.setattr(module, "ForkServer", Here)
     for content in ("{", "{}", "[]"):
         path = shutil.copytree(stopped.folder, tmp_path / "x", dirs_exist_ok=True)
         (path / "settings.json").write_text(content)
@@ -1263,7 +1279,7 @@ def test_the_command_of_a_report_repeats_it(
     for name in ("my words.txt", "it's held out.txt", "test part.txt"):
         Path(name).write_text(make_text(), encoding="utf-8")
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
-    settings, typed = choose_settings("my words.txt", **asked), list[Settings]()
+    settings, typed = ComparisonRequest("my words.txt", **asked).settings(), list[Settings]()
 
     def note_settings(path: Path, settings: Settings, **_: Any) -> None:
         typed.append(settings)
@@ -1319,5 +1335,5 @@ def test_an_entry_is_the_same_when_read_back(comparison: Comparison) -> None:
 
 def test_assembling_changes_nothing(folder: Path, comparison: Comparison) -> None:
     before = content_of(folder)
-    assert assemble(Folder(folder)) == comparison
+    assert aggregate(Workspace(folder)) == comparison
     assert content_of(folder) == before

@@ -12,10 +12,10 @@ import torch
 
 from seqwise.api import TrainedRun
 from seqwise.comparison import jobs
-from seqwise.comparison.compare import choose_settings
-from seqwise.comparison.folder import Folder
 from seqwise.comparison.jobs import prepare_data, score_trial, train_trial
 from seqwise.comparison.plan import ladder
+from seqwise.comparison.request import ComparisonRequest
+from seqwise.comparison.workspace import Workspace
 from seqwise.training.preparing import prepare
 from seqwise.training.request import Request
 
@@ -35,13 +35,13 @@ def run_trials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         return prepare(replace(request, minutes=None, steps=60), **options)
 
     monkeypatch.setattr(jobs, "prepare", in_steps)
-    monkeypatch.setattr(jobs, "LATEST", 1e9)
+    monkeypatch.setattr(jobs, "MAX_OVERRUN", 1e9)
 
-    def run(most: int = 100_000, **options: Any) -> Folder:
+    def run(most: int = 100_000, **options: Any) -> Workspace:
         (tmp_path / "cats.txt").write_text(TEXT)
         threads = torch.get_num_threads()
-        folder = Folder(tmp_path / "comparison")
-        settings = choose_settings(tmp_path / "cats.txt", minutes=0.2, **options)
+        folder = Workspace(tmp_path / "comparison")
+        settings = ComparisonRequest(tmp_path / "cats.txt", minutes=0.2, **options).settings()
         folder.create(settings)
         prepare_data(folder.path, "data", never)
         amounts = {"valid_amount": most, "scored_amount": most, "measuring_seconds": 60.0}
@@ -70,9 +70,9 @@ def test_who_sees_a_window_is_validated_and_scored_in_windows_that_overlap(run_t
 def test_of_a_long_text_the_same_characters_are_scored_for_every_tokenizer(run_trials: Any) -> None:
     folder = run_trials(most=300, models=["ngram"], tokenizers=["char", "bpe"])
     scored = [folder.found(name, "scored") for name in ("ngram-char", "ngram-bpe")]
-    stretches = [np.array(found["segments"]["statistics"])[0] for found in scored]
-    assert [float(counts.sum()) for _, counts in (one.T for one in stretches)] == pytest.approx([300, 300])
-    assert [len(one) for one in stretches] == [10, 10]
+    segments = [np.array(found["segments"]["statistics"])[0] for found in scored]
+    assert [float(counts.sum()) for _, counts in (one.T for one in segments)] == pytest.approx([300, 300])
+    assert [len(one) for one in segments] == [10, 10]
     assert all("test[:300]:" in found["signature"] for found in scored)
     whole = TrainedRun(folder.run("ngram-char")).evaluate(split="test")
     assert whole.characters > 300

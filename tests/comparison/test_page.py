@@ -16,7 +16,7 @@ from pages.parsed import Page, hash_of
 
 from seqwise.comparison.page import looks_of, write_page
 from seqwise.comparison.results import Comparison, Entry, Figure, Gap, Match, Metric, Point
-from seqwise.comparison.views import MOST_OF_A_SAMPLE
+from seqwise.comparison.views import MAX_SAMPLE_CHARACTERS
 
 
 def label_comparison() -> Comparison:
@@ -224,10 +224,10 @@ def test_sure_differences_are_told_from_open_ones() -> None:
     assert ("sure" in sure, "cannot be told apart" in open_) == (True, True)
 
 
-def test_the_memorised_stretch_is_marked_once() -> None:
+def test_the_memorized_segment_is_marked_once() -> None:
     found = example_comparison()
     entry = replace(
-        found.ladder[0], samples=["before <copied> and <copied>", "<copied>"], memorised=Match(8, "<copied>")
+        found.ladder[0], samples=["before <copied> and <copied>", "<copied>"], memorization=Match(8, "<copied>")
     )
     parsed = Page(write_page(replace(found, ladder=[entry], final=[])))
     assert parsed.inside("mark") == ["<copied>"]
@@ -236,9 +236,9 @@ def test_the_memorised_stretch_is_marked_once() -> None:
 
 
 @pytest.mark.parametrize("match", [None, Match(0, ""), Match(9, "elsewhere")])
-def test_nothing_is_marked_where_nothing_was_memorised(match: Match | None) -> None:
+def test_nothing_is_marked_where_nothing_was_memorized(match: Match | None) -> None:
     found = example_comparison(held_out_match=None)
-    page = write_page(replace(found, ladder=[replace(found.ladder[0], memorised=match)], final=[]))
+    page = write_page(replace(found, ladder=[replace(found.ladder[0], memorization=match)], final=[]))
     assert not Page(page).all("mark")
 
 
@@ -370,7 +370,7 @@ def test_a_huge_comparison_makes_no_huge_page() -> None:
     ladder = [replace(huge, name=f"gpt-{number}") for number in range(12)]
     page = write_page(replace(found, ladder=ladder, passage="x" * 100_000))
     assert len(page.encode()) < 3_000_000
-    assert "x" * MOST_OF_A_SAMPLE + "…" in page
+    assert "x" * MAX_SAMPLE_CHARACTERS + "…" in page
 
 
 def test_folders_and_commands_for_what_comes_next() -> None:

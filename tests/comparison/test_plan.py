@@ -13,7 +13,6 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from seqwise.comparison.compare import _Runner, _Silent
-from seqwise.comparison.folder import Folder
 from seqwise.comparison.jobs import _best_at
 from seqwise.comparison.plan import (
     MAX_SCORED,
@@ -38,6 +37,7 @@ from seqwise.comparison.plan import (
     minutes_for_all,
     second_round,
 )
+from seqwise.comparison.workspace import Workspace
 from seqwise.errors import ConfigError
 from seqwise.models import MODELS
 from seqwise.pages.quantities import duration
@@ -131,18 +131,18 @@ def test_who_is_trained_can_learn_something_and_who_is_left_out_could_not(
     try:
         made = ladder(settings, spent, timings)
     except ConfigError:
-        assert settings.workers > 1 or all(timings[name].least() > share_of([name]) for name in names)
+        assert settings.workers > 1 or all(timings[name].min_seconds() > share_of([name]) for name in names)
         return
     share = 60 * made.trials[0].minutes
     trained = list(dict.fromkeys(trial.entry for trial in made.trials))
     assert set(trained) | set(made.left_out) == set(names)
     assert not set(trained) & set(made.left_out)
-    assert all(timings[name].least() <= share for name in trained)
+    assert all(timings[name].min_seconds() <= share for name in trained)
     assert wall_clock(made.trials, settings.workers) <= seconds * (1 + 1e-9)
     if made.left_out:  # one more would leave too little for somebody
-        cheapest = min(made.left_out, key=lambda name: timings[name].least() * seeds[name])
+        cheapest = min(made.left_out, key=lambda name: timings[name].min_seconds() * seeds[name])
         larger = [*trained, cheapest]
-        assert share_of(larger) < max(timings[name].least() for name in larger)
+        assert share_of(larger) < max(timings[name].min_seconds() for name in larger)
 
 
 def test_where_time_is_short_fewer_are_trained_for_longer() -> None:
@@ -189,7 +189,7 @@ def test_who_was_left_out_is_trained_where_others_needed_less_than_their_share()
     assert list(first.left_out) == ["gpt"]
     again = second_round(settings, 15.0, timings, first.left_out, MIN_SCORED)
     assert [(trial.name, trial.stage) for trial in again.trials] == [("gpt", "ladder")]
-    assert 60 * again.trials[0].minutes >= timings["gpt"].least()
+    assert 60 * again.trials[0].minutes >= timings["gpt"].min_seconds()
     late = second_round(settings, 40.0, timings, first.left_out, MIN_SCORED)
     assert (late.trials, list(late.left_out)) == ([], ["gpt"])
 
@@ -200,7 +200,7 @@ def test_the_share_that_is_named_is_the_one_it_would_have_had() -> None:
     timings = {"rnn": Timing(0.0, 0.08, 0.0), "lstm": Timing(0.0, 0.1, 0.0), "gpt": Timing(0.0, 0.105, 0.0)}
     made = ladder(settings, 0.0, timings)
     assert list(made.left_out) == ["gpt"]
-    share, needed = 0.88 * 60 / 3, timings["gpt"].least()
+    share, needed = 0.88 * 60 / 3, timings["gpt"].min_seconds()
     assert share < needed < 60 * made.trials[0].minutes
     assert made.left_out["gpt"].endswith(
         f"needs {duration(needed)} on this machine now, and its share would be {duration(share)}"
@@ -226,8 +226,8 @@ def test_who_joins_late_must_have_time_for_as_much_validation_as_the_others_had(
 
 def test_a_share_has_time_for_more_updates_than_a_candidate_needs() -> None:
     timing = Timing(1.0, 0.1, 1e-4)
-    assert timing.least() > 1.0 + MIN_UPDATES * 0.1 + MIN_SCORED * 1e-4
-    assert Timing(0.0, 0.0, 0.0).least() == MIN_SECONDS
+    assert timing.min_seconds() > 1.0 + MIN_UPDATES * 0.1 + MIN_SCORED * 1e-4
+    assert Timing(0.0, 0.0, 0.0).min_seconds() == MIN_SECONDS
 
 
 def test_all_are_ranked_by_as_much_as_the_slowest_has_time_for() -> None:
@@ -241,8 +241,8 @@ def test_all_are_ranked_by_as_much_as_the_slowest_has_time_for() -> None:
 
 
 def test_a_short_validation_part_costs_no_more_than_it_is_long() -> None:
-    assert Timing(0.0, 0.0, 0.1, units=15).least() == pytest.approx(MIN_SECONDS + 1.5)
-    assert Timing(0.0, 0.0, 0.1).least() == pytest.approx(MIN_SECONDS + 0.1 * MIN_SCORED)
+    assert Timing(0.0, 0.0, 0.1, units=15).min_seconds() == pytest.approx(MIN_SECONDS + 1.5)
+    assert Timing(0.0, 0.0, 0.1).min_seconds() == pytest.approx(MIN_SECONDS + 0.1 * MIN_SCORED)
 
 
 def test_as_much_is_scored_at_the_end_as_there_is_time_for() -> None:
@@ -252,7 +252,7 @@ def test_as_much_is_scored_at_the_end_as_there_is_time_for() -> None:
     assert amount_to_score(1e6, [1e-4], 1) == MAX_SCORED
 
 
-class InMemory(Folder):
+class InMemory(Workspace):
     """A folder without a disk."""
 
     def __init__(self) -> None:

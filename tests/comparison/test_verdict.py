@@ -33,12 +33,12 @@ from seqwise.comparison.verdict import (
 from seqwise.evaluation.segments import Segments, joined
 
 BITS = Metric("bits per character", "bits/char")
-NUM, CHARACTERS = 100, 50.0  # stretches, characters in each
-HARD = np.random.default_rng(0).gamma(4.0, 25.0, size=NUM)  # bits of each stretch: some are hard for every model
+NUM, CHARACTERS = 100, 50.0  # segments, characters in each
+HARD = np.random.default_rng(0).gamma(4.0, 25.0, size=NUM)  # bits of each segment: some are hard for every model
 
 
 def scored_as(value: float, *, noise: float = 0.0, seed: int = 1) -> Segments:
-    """A model of this value; `noise` is by how many bits it differs from others, stretch by stretch."""
+    """A model of this value; `noise` is by how many bits it differs from others, segment by segment."""
     totals = HARD + noise * np.random.default_rng(seed).normal(size=NUM)
     return Segments.of(totals * (value * CHARACTERS * NUM / totals.sum()), np.full(NUM, CHARACTERS))
 
@@ -100,7 +100,7 @@ def test_of_models_that_validation_cannot_tell_apart_the_smallest_wins() -> None
 # -- gaps ------------------------------------------------------------------------------------------------------------
 
 
-def test_neighbours_are_tested_on_the_same_stretches() -> None:
+def test_neighbours_are_tested_on_the_same_segments() -> None:
     """Two percent apart, with passages that differ tenfold: only in pairs can it be told."""
     entries = [entry("gpt", 2.0), entry("lstm", 2.04), entry("rnn", 2.041), entry("hmm", None)]
     segments = {
@@ -206,7 +206,7 @@ def test_a_clear_winner_is_named_with_how_sure_that_is() -> None:
     assert name == "gpt"
     first = re.fullmatch(
         r"Use gpt: 1\.500 bits per character, 0\.500 less than lstm, the next family "
-        r"\(95 %: (0\.\d+) to (0\.\d+) on the same stretches\)\.",
+        r"\(95 %: (0\.\d+) to (0\.\d+) on the same segments\)\.",
         sentences[0],
     )
     assert first

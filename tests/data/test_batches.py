@@ -154,7 +154,7 @@ def test_rows_start_anew_with_the_epoch_and_in_turns_later() -> None:
     assert (table[1:].sum(dim=1) <= 1).all()  # never many at once
 
 
-def test_rows_of_a_stream_read_different_stretches_and_nearly_all_of_the_text() -> None:
+def test_rows_of_a_stream_read_different_segments_and_nearly_all_of_the_text() -> None:
     for num_tokens, context, batch_size in product((2, 3, 7, 20, 61), (1, 3, 8), (1, 2, 4)):
         streams = Streams(numbered(num_tokens), context=context, batch_size=batch_size)
         seen: Counter[int] = Counter()

@@ -29,7 +29,7 @@ def test_a_sound_table_has_nothing_odd(tmp_path: Path, values: np.ndarray) -> No
     found = check_numbers(open_numbers(write(tmp_path / "x.csv", values)))
     assert (found.rows, found.season, found.warnings) == (400, 20, [])
     assert [column.missing for column in found.columns] == [0, 0]
-    assert list(found.sentences())[-1] == "nothing odd found"
+    assert list(found.sentences())[-1] == "nothing suspicious found"
 
 
 def test_gaps_far_numbers_and_shifts_are_told(tmp_path: Path, values: np.ndarray) -> None:

@@ -42,7 +42,7 @@ def test_sound_pairs_have_nothing_odd(tmp_path: Path) -> None:
     sentences = list(found.sentences())
     assert sentences[0] == found.description
     assert "valid: source characters 23 (23 to 23, at most 23), words 5 (5 to 5, at most 5)" in sentences
-    assert sentences[-1] == "nothing odd found"
+    assert sentences[-1] == "nothing suspicious found"
 
 
 def test_what_is_odd_is_told(tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_from_the_command_line(terminal: Any, tmp_path: Path) -> None:
     assert out.splitlines()[0] == (
         "pairs.tsv: 2,000 pairs of sequences; split by source 80/20 (train 1,600, valid 400)"
     )
-    assert (out.splitlines()[-1], err) == ("nothing odd found", "")
+    assert (out.splitlines()[-1], err) == ("nothing suspicious found", "")
     out, _ = terminal.done("data", "check", path, "--valid", write(tmp_path / "b.tsv", VALID), "--json")
     assert json.loads(out)["results"][0]["parts"]["valid"]["source_words"] == {
         "low": 5,

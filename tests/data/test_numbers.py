@@ -371,17 +371,17 @@ def test_a_missing_number_is_zero_and_not_observed() -> None:
     assert np.isfinite(store.values).all()
 
 
-@pytest.mark.parametrize(("part", "most", "length"), [("train", 5, 5), ("train", 99, 16), ("valid", 1, 17)])
-def test_the_beginning_of_a_part_keeps_what_stands_before_it(part: str, most: int, length: int) -> None:
+@pytest.mark.parametrize(("part", "limit", "length"), [("train", 5, 5), ("train", 99, 16), ("valid", 1, 17)])
+def test_the_beginning_of_a_part_keeps_what_stands_before_it(part: str, limit: int, length: int) -> None:
     _, store = store_of(part)
-    cut = store.beginning(most)
+    cut = store.take(limit)
     assert (cut.first, len(cut)) == (store.first, length)
     assert cut.values.tolist() == store.values[: length + 1].tolist()
 
 
 def test_the_beginning_of_a_part_has_something_to_predict() -> None:
     _, store = store_of("valid", missing=[(16, 0), (16, 1)])
-    assert store.beginning(1).is_observed[store.first :].any()
+    assert store.take(1).is_observed[store.first :].any()
 
 
 def test_a_batch_has_targets_one_step_ahead_of_inputs() -> None:

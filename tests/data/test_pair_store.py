@@ -40,8 +40,8 @@ def test_a_source_ends_and_a_target_begins_and_ends_in_the_boundary() -> None:
 
 def test_the_beginning_of_a_store_has_as_many_target_tokens_as_asked() -> None:
     store = build_pair_store(PAIRS, SOURCE, TARGET)
-    assert [store.first(most).num_pairs for most in (0, 1, 4, 5, 11, 12, 1000)] == [1, 1, 1, 2, 2, 3, 5]
-    some = store.first(5)
+    assert [store.take(most).num_pairs for most in (0, 1, 4, 5, 11, 12, 1000)] == [1, 1, 1, 2, 2, 3, 5]
+    some = store.take(5)
     assert (some.texts, len(some)) == (PAIRS[:2], 5)
     assert torch.equal(
         some.batch(np.array([1])).targets["tokens"].ids, store.batch(np.array([1])).targets["tokens"].ids

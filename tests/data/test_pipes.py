@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from seqwise.data.folders import cache_folder
+from seqwise.data.paths import cache_folder
 from seqwise.data.pipes import owned
 from seqwise.errors import DataError
 

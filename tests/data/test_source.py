@@ -52,10 +52,10 @@ def test_the_parts_of_a_split_give_the_text_back(
 
 @EXAMPLES
 @given(start=st.integers(0, 30), length=st.integers(0, 30))
-def test_a_stretch_of_several_files_is_that_stretch_of_their_text(
+def test_a_segment_of_several_files_is_that_segment_of_their_text(
     tmp_path_factory: pytest.TempPathFactory, start: int, length: int
 ) -> None:
-    folder = tmp_path_factory.getbasetemp() / "stretch"
+    folder = tmp_path_factory.getbasetemp() / "segment"
     files = (write(folder / "a.txt", "one\ntwo"), write(folder / "b.txt", ""), write(folder / "c.txt", "three\nfour\n"))
     assert "".join(TextPart(files, start, start + length).blocks()) == "one\ntwo\nthree\nfour\n"[start : start + length]
 

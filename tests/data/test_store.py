@@ -108,7 +108,7 @@ def test_another_text_part_split_or_vocabulary_is_another_store(data: TextData, 
 
 def test_progress_is_told_every_character(data: TextData, cache: Path) -> None:
     told: list[int] = []
-    build_store(data, "train", train_tokenizer("char", [TEXT]), progress=told.append)
+    build_store(data, "train", train_tokenizer("char", [TEXT]), on_progress=told.append)
     assert sum(told) == data.characters["train"]
 
 
@@ -175,7 +175,7 @@ def test_the_lengths_of_all_tokens_are_those_of_the_text(
     assert in_memory.spelling.values.tolist() == pytest.approx(store.spelling.values.tolist())
     places = np.array([0, 1, 255, 256, 257, store.num_tokens - 1, store.num_tokens])
     assert store.begins(places).tolist() == [lengths[:place].sum() for place in places]
-    beginning = store.first(300)
+    beginning = store.take(300)
     assert beginning.num_chars == lengths[:300].sum()
     assert beginning.lengths(np.arange(300)).tolist() == lengths[:300].tolist()
     assert beginning.spelling.places.tolist() == [place for place in store.spelling.places if place < 300]
@@ -255,7 +255,7 @@ def test_an_interrupted_build_leaves_nothing_behind(data: TextData, cache: Path)
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        build_store(data, "train", train_tokenizer("char", [TEXT]), progress=interrupt)
+        build_store(data, "train", train_tokenizer("char", [TEXT]), on_progress=interrupt)
     assert files_below(cache) == []
 
 

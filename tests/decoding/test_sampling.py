@@ -225,7 +225,7 @@ def test_a_gpt_goes_on_beyond_its_context_alone_and_in_a_ragged_batch(gpt: Any) 
 
 @torch.no_grad()
 def test_a_gpt_beyond_its_context_predicts_from_the_last_tokens_it_kept(gpt: Any) -> None:
-    """Each greedy token is the most probable one after some recent stretch of 6 to 8 tokens (3/4 of 8 are kept)."""
+    """Each greedy token is the most probable one after some recent segment of 6 to 8 tokens (3/4 of 8 are kept)."""
     found = tokens_of(gpt, [[0]], method="greedy", max_tokens=40)[0][0]
     text = [0, *found]
     kept = 1

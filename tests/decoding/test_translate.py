@@ -150,7 +150,7 @@ def test_the_report_on_search_counts_what_narrow_beams_miss(monkeypatch: pytest.
 def test_it_is_told_how_many_answers_there_are_by_now(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "PLACES", 60)
     lines, told = some_lines(30), list[int]()
-    answers = list(translate(tiny(), SCHEMA, lines, SEARCH, length_ratio=2.0, on_answers=told.append))
+    answers = list(translate(tiny(), SCHEMA, lines, SEARCH, length_ratio=2.0, on_progress=told.append))
     assert len(answers) == 30
     assert sum(told) == 30  # those to empty lines among them, so that progress ends with all of them
     assert len(told) > 2

@@ -122,7 +122,7 @@ def test_all_right_or_all_wrong_leaves_no_doubt(share: float) -> None:
 def test_the_score_as_a_dictionary_has_finite_numbers_and_can_be_sent(
     model: Any, store: ExampleStore, names: set[str]
 ) -> None:
-    score = evaluate_answers(model, store, about="test:abc")
+    score = evaluate_answers(model, store, scored="test:abc")
     found = json.loads(json.dumps(score.to_dict(), allow_nan=False))
     assert set(found) == names
     assert found["answers"] == 40

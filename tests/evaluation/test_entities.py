@@ -13,6 +13,7 @@ from hypothesis import settings as how
 from hypothesis import strategies as st
 
 from seqwise.data.tag_schemes import SCHEMES, entities_of, to_scheme
+from seqwise.evaluation.answers import LabelScore
 from seqwise.evaluation.entities import F1_METRIC, TagScore, entity_counts
 from seqwise.evaluation.labels import Counts, mean_f1, sum_of
 from seqwise.evaluation.segments import Segments, compare_segments, joined, same_data
@@ -153,22 +154,13 @@ def test_words_that_all_stand_in_the_training_part_have_no_share_of_their_own() 
     known = score_of([["DET"]], [["DET"]], "", is_seen=[np.array([True])])
     assert known.unseen_accuracy is None
     assert score_of([["DET"]], [["DET"]], "").unseen_accuracy is None
-    assert set(dict(known.rows())) == {"tags", "signature"}
-
-
-class Label:
-    """Of whole rows, beside their tags."""
-
-    def headline(self) -> str:
-        return "all right"
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"accuracy": 1.0}
+    assert set(dict(known.rows())) == {"tags", "F1 by tag", "signature"}
 
 
 def test_words_and_numbers_of_a_score() -> None:
     wanted, answers = [["B-PER", "O", "B-LOC"]] * 8, [["B-PER", "O", "O"]] * 8
-    score = score_of(wanted, answers, others={"label": Label()})
+    label = LabelScore(np.zeros(8, int), np.zeros(8, int), np.log([[0.75, 0.25]] * 8), ["flight", "fare"], "accuracy")
+    score = score_of(wanted, answers, others={"label": label})
     assert score.headline() == (
         "F1 66.67 % (95 %: 66.67 to 66.67) over 16 entities, precision 100.00 %, recall 50.00 %, 0.2500 nats per word"
     )
@@ -176,18 +168,14 @@ def test_words_and_numbers_of_a_score() -> None:
         "entities": score.headline(),
         "F1 by type": "LOC 0.0 (8), PER 100.0 (8)",
         "words": "66.67 % of 24 tags right",
-        "label": "all right",
+        "label": label.headline(),
         "signature": "`F1 over entities|test`",
     }
     assert repr(score) == f"<TagScore: {score.headline()}>"
     found = json.loads(json.dumps(score.to_dict(), allow_nan=False))
-    assert found["by_type"]["PER"] == {"precision": 1.0, "recall": 1.0, "f1": 1.0, "entities": 8}
-    assert (found["rows"], found["words"], found["entities"], found["others"]["label"]) == (
-        8,
-        24,
-        16,
-        {"accuracy": 1.0},
-    )
+    assert found["by_type"]["PER"] == {"precision": 1.0, "recall": 1.0, "f1": 1.0, "count": 8}
+    assert (found["rows"], found["words"], found["entities"]) == (8, 24, 16)
+    assert found["others"]["label"]["accuracy"] == 1.0
     assert found["f1"] == found["interval"][0] == pytest.approx(2 / 3)
     assert found["macro_f1"] == mean_f1(score.by_type.values()) == 0.5
     assert (found["precision"], found["recall"], found["is_enough"]) == (1.0, 0.5, True)

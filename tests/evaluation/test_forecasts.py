@@ -18,7 +18,7 @@ from seqwise.data.batch import Batch, Values
 from seqwise.data.numbers import NumberStore, ValueSpec
 from seqwise.errors import ConfigError
 from seqwise.evaluation.forecasts import (
-    MOST_ORIGINS,
+    MAX_ORIGINS,
     Z95,
     ForecastScore,
     _read_to,
@@ -245,7 +245,7 @@ def test_a_part_that_begins_the_series_is_forecast_from_a_whole_context() -> Non
 
 def test_sampled_intervals_widen_and_cover_as_they_should() -> None:
     score = evaluate_forecasts(RandomWalk(), store_of(walk(3000), 1001), no_scaling(), seasons=[1], horizon=10)
-    assert score.is_covered.shape == (MOST_ORIGINS, 10, 1)
+    assert score.is_covered.shape == (MAX_ORIGINS, 10, 1)
     assert score.coverage == pytest.approx(0.95, abs=0.03)
     store = store_of(walk(300), 101)
     middle, low, high = forecasts(RandomWalk(), store, np.arange(100, 200), 9)
@@ -436,7 +436,7 @@ def numbers_in(found: Any) -> list[float]:
 def test_the_score_as_a_dictionary_has_finite_numbers_and_can_be_sent(gaps: float) -> None:
     values = in_own_units(60, gaps=gaps)
     score = evaluate_forecasts(
-        RandomWalk(num_columns=2), store_of(values, 31, OWN), OWN, seasons=[7, 7], about="test:abc"
+        RandomWalk(num_columns=2), store_of(values, 31, OWN), OWN, seasons=[7, 7], scored="test:abc"
     )
     found = json.loads(json.dumps(score.to_dict(), allow_nan=False))
     assert all(math.isfinite(number) for number in numbers_in(found))

@@ -24,8 +24,8 @@ from seqwise.evaluation.likelihood import (
     Score,
     evaluate,
     nats_by_position,
-    num_stretches,
-    stretch_edges,
+    num_segments,
+    segment_edges,
     token_nats,
 )
 from seqwise.evaluation.segments import Difference, Segments, compare_segments, joined
@@ -62,7 +62,7 @@ def random_store(num_tokens: int, *, seed: int = 0) -> TokenStore:
 
 @torch.no_grad()
 def nats_of(model: Any, ids: np.ndarray, last: int | None = None) -> float:
-    """-log p of the last few tokens of a stretch that is read from nothing; of all but its first where not said."""
+    """-log p of the last few tokens of a segment that is read from nothing; of all but its first where not said."""
     log_probs, _ = model.score(next_token_batch(torch.from_numpy(ids.astype(np.int64)).unsqueeze(0)))
     return -float(log_probs[0, -last if last else 0 :].double().sum())
 
@@ -148,7 +148,7 @@ def test_without_a_view_each_family_is_read_as_it_reads_best() -> None:
 
 def test_the_signature_names_view_context_stride_data_and_version() -> None:
     model, store = tiny_model("gpt"), random_store(40)
-    sliding = evaluate(model, store, context=5, stride=2, about="valid:abc|tokenizer=char:7").signature.split("|")
+    sliding = evaluate(model, store, context=5, stride=2, scored="valid:abc|tokenizer=char:7").signature.split("|")
     assert sliding[0] == "sliding:context=5,stride=2"
     assert sliding[1:3] == ["valid:abc", "tokenizer=char:7"]
     assert sliding[3].startswith("bootstrap=1000x")
@@ -204,11 +204,11 @@ def test_letters_of_unknown_words_are_in_the_bits_and_their_interval_but_not_in_
     ("num_chars", "num"),
     [(1, 1), (19, 1), (20, 2), (95, 9), (100, 10), (999, 10), (1099, 10), (1100, 11), (39_999, 399), (10**6, 400)],
 )
-def test_stretches_are_of_a_hundred_characters_up_to_four_hundred_and_ten_in_a_short_text(
+def test_segments_are_of_a_hundred_characters_up_to_four_hundred_and_ten_in_a_short_text(
     num_chars: int, num: int
 ) -> None:
-    assert num_stretches(num_chars) == num
-    edges = stretch_edges(num_chars, num)
+    assert num_segments(num_chars) == num
+    edges = segment_edges(num_chars, num)
     assert (edges[0], edges[-1], len(edges)) == (0, num_chars, num + 1)
     assert np.ptp(np.diff(edges)) <= 1
 
@@ -255,8 +255,8 @@ def test_the_interval_of_a_long_text_is_found_in_little_memory() -> None:
 
 @each_family
 @pytest.mark.parametrize("view", ["disjoint", "sliding", "carried"])
-def test_stretches_are_equal_and_in_the_order_of_the_text_in_every_view(name: str, view: Any) -> None:
-    """Token by token: what each view says of a stretch is what it says of the tokens in it."""
+def test_segments_are_equal_and_in_the_order_of_the_text_in_every_view(name: str, view: Any) -> None:
+    """Token by token: what each view says of a segment is what it says of the tokens in it."""
     model, store = tiny_model(name), TokenStore(random_store(2000).ids, 2000)
     if view == "carried" and name == "gpt":
         pytest.skip("a GPT carries nothing on")
@@ -264,7 +264,7 @@ def test_stretches_are_equal_and_in_the_order_of_the_text_in_every_view(name: st
     score = evaluate(model, store, view=view, **options)
     assert score.counts.tolist() == [100] * 20
     beginning = evaluate(model, TokenStore(store.ids[:1001], 1000), view=view, **options)
-    if view != "carried":  # there, where a stretch is cut into tracks depends on the length of the text
+    if view != "carried":  # there, where a segment is cut into tracks depends on the length of the text
         assert score.nats[:9].tolist() == pytest.approx(beginning.nats[:9].tolist(), rel=0.02)
 
 
@@ -311,7 +311,7 @@ def test_one_bit_for_each_character_is_one_bit_whatever_the_tokenizer(
     assert score.segments.statistics[0, :, 0] == pytest.approx(score.segments.statistics[0, :, 1])
 
 
-def test_two_tokenizers_are_compared_on_the_same_stretches() -> None:
+def test_two_tokenizers_are_compared_on_the_same_segments() -> None:
     """Models that differ by a tenth of a bit at each character are told apart, whatever their tokens."""
     text, scores = TEXTS["prose"], []
     for kind, bits in (("char", 1.0), ("bpe", 1.1), ("word", 1.2)):
@@ -322,8 +322,8 @@ def test_two_tokenizers_are_compared_on_the_same_stretches() -> None:
         assert compare(better, worse).is_distinguishable
 
 
-def test_a_long_token_is_spread_over_all_stretches_it_lies_in() -> None:
-    text = "a" * 250 + "\n" + "b" * 749  # ten stretches of 100 characters, and three tokens
+def test_a_long_token_is_spread_over_all_segments_it_lies_in() -> None:
+    text = "a" * 250 + "\n" + "b" * 749  # ten segments of 100 characters, and three tokens
     store = store_of_text(text, train_tokenizer("word", [text]))
     model = OneBitPerCharacter(np.array([500.0, 7.0, 749.0]))
     score = evaluate(model, store)
@@ -333,7 +333,7 @@ def test_a_long_token_is_spread_over_all_stretches_it_lies_in() -> None:
 
 
 def test_a_character_of_several_tokens_costs_what_they_cost_together_where_it_stands() -> None:
-    text = "a" * 99 + "é" + "b" * 900  # é ends the first of ten stretches, and is spelled in four digits
+    text = "a" * 99 + "é" + "b" * 900  # é ends the first of ten segments, and is spelled in four digits
     store = store_of_text(text, train_tokenizer("char", ["ab"]))
     score = evaluate(OneBitPerCharacter(np.ones(store.num_tokens)), store)
     assert (score.nats / math.log(2)).tolist() == pytest.approx([103.0, *[100.0] * 9])
@@ -392,7 +392,7 @@ def test_several_seeds_widen_the_interval_by_how_much_they_differ() -> None:
     assert compare_segments(lucky, seeds[1]).is_distinguishable
 
 
-def test_two_scores_of_one_text_are_compared_stretch_by_stretch() -> None:
+def test_two_scores_of_one_text_are_compared_segment_by_stretch() -> None:
     random = np.random.default_rng(0)
     hard = random.gamma(4.0, 50.0, size=100)  # passages differ much, models little
     counts = np.full(100, 100)
@@ -487,11 +487,11 @@ class Places:
 
 def test_of_a_long_text_so_many_windows_are_read_from_beginning_to_end() -> None:
     store = TokenStore(np.arange(10_001), 10_000)
-    found = nats_by_position(Places(), store, context=10, most_windows=5)  # of 1000: the first, the last, and between
+    found = nats_by_position(Places(), store, context=10, max_windows=5)  # of 1000: the first, the last, and between
     starts = (found[0] - 1) * 5
     assert found.tolist() == pytest.approx([found[0] + place for place in range(10)])
     assert starts == pytest.approx(0 + 2490 + 4990 + 7490 + 9990, abs=40)
-    whole = nats_by_position(Places(), store, context=10, most_windows=1000)
+    whole = nats_by_position(Places(), store, context=10, max_windows=1000)
     assert whole.tolist() == pytest.approx([4996.0 + place for place in range(10)])
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from seqwise.errors import ConfigError
 from seqwise.evaluation.segments import (
-    LEAST_SEGMENTS,
+    MIN_SEGMENTS,
     Difference,
     Metric,
     Segments,
@@ -34,7 +34,7 @@ def segments(totals: np.ndarray) -> Segments:
 
 
 @pytest.mark.parametrize("noise", NOISE.values(), ids=NOISE)
-@pytest.mark.parametrize("num", [1, 2, 3, 5, LEAST_SEGMENTS, 10, 30])
+@pytest.mark.parametrize("num", [1, 2, 3, 5, MIN_SEGMENTS, 10, 30])
 def test_equal_models_are_called_different_in_one_of_twenty_trials_at_most(num: int, noise: Noise) -> None:
     random = np.random.default_rng(num)
     wrong = 0
@@ -43,7 +43,7 @@ def test_equal_models_are_called_different_in_one_of_twenty_trials_at_most(num: 
         found = compare_segments(*(segments(hard + noise(random, num)) for _ in range(2)))
         wrong += found.is_distinguishable
     assert wrong / TRIALS <= 0.08
-    if num < LEAST_SEGMENTS:
+    if num < MIN_SEGMENTS:
         assert wrong == 0
     else:
         assert wrong / TRIALS >= 0.01  # nor does it see nothing
@@ -54,13 +54,13 @@ def test_equal_models_of_a_few_seeds_are_called_different_as_seldom(seeds: int) 
     random, wrong = np.random.default_rng(seeds), 0
     hard = random.gamma(4.0, 50.0, size=100)
     for _ in range(TRIALS // 2):
-        luck = random.normal(0.0, 10.0, size=(2, seeds))  # much more than what stretches differ by
+        luck = random.normal(0.0, 10.0, size=(2, seeds))  # much more than what segments differ by
         models = [[segments(hard + shift + random.normal(size=100)) for shift in row] for row in luck]
         wrong += compare_segments(*map(joined, models)).is_distinguishable
     assert wrong / (TRIALS // 2) <= 0.08
 
 
-@pytest.mark.parametrize("num", [LEAST_SEGMENTS, 10, 30])
+@pytest.mark.parametrize("num", [MIN_SEGMENTS, 10, 30])
 def test_the_interval_of_one_score_holds_the_truth_as_often_as_it_says(num: int) -> None:
     random, held = np.random.default_rng(num), 0
     for _ in range(TRIALS):
@@ -69,7 +69,7 @@ def test_the_interval_of_one_score_holds_the_truth_as_often_as_it_says(num: int)
     assert 0.92 <= held / TRIALS <= 0.98
 
 
-@pytest.mark.parametrize("num", range(1, LEAST_SEGMENTS))
+@pytest.mark.parametrize("num", range(1, MIN_SEGMENTS))
 def test_few_segments_are_too_little_to_tell(num: int) -> None:
     """However far apart they are."""
     first, second = segments(np.full(num, 100.0)), segments(np.full(num, 900.0))
@@ -82,7 +82,7 @@ def test_few_segments_are_too_little_to_tell(num: int) -> None:
     assert first.interval == (-math.inf, math.inf)
 
 
-def test_scores_of_other_stretches_are_not_compared() -> None:
+def test_scores_of_other_segments_are_not_compared() -> None:
     eight = segments(np.full(8, 100.0))
     for other in (segments(np.full(9, 100.0)), Segments.of(np.full(8, 100.0), np.full(8, 99.0))):
         assert not same_data(eight, other)
@@ -91,7 +91,7 @@ def test_scores_of_other_stretches_are_not_compared() -> None:
 
 
 def test_as_many_as_are_enough_tell_what_all_of_them_say() -> None:
-    first, second = segments(np.full(LEAST_SEGMENTS, 100.0)), segments(np.full(LEAST_SEGMENTS, 110.0))
+    first, second = segments(np.full(MIN_SEGMENTS, 100.0)), segments(np.full(MIN_SEGMENTS, 110.0))
     found = compare_segments(first, second)
     assert found.is_enough
     assert found.is_distinguishable
@@ -144,7 +144,7 @@ def test_a_metric_says_which_way_is_better_and_is_shown_as_people_know_it() -> N
 
 def test_fewer_segments_are_enough_only_where_all_of_them_agreeing_could_not_be_chance() -> None:
     """A sign test: N fair coins all fall on one side with probability 2 / 2**N."""
-    assert 2 * 0.5**LEAST_SEGMENTS <= 0.05 < 2 * 0.5 ** (LEAST_SEGMENTS - 1)
+    assert 2 * 0.5**MIN_SEGMENTS <= 0.05 < 2 * 0.5 ** (MIN_SEGMENTS - 1)
 
 
 def test_a_value_is_the_ratio_of_the_sums_however_small_they_are() -> None:

@@ -33,7 +33,7 @@ def test_influence_is_the_divergence_of_predictions(case: Case) -> None:
     """One change at a known place: the first token, as there are two to choose from and the last is not changed."""
     model = build(case)
     text = torch.tensor([3, 5])
-    found = influence_by_distance(model, text, most_distance=5, most_changes=1)
+    found = influence_by_distance(model, text, max_distance=5, max_changes=1)
     assert len(found.by_distance) == 2
     for d, prefix in ((1, [3]), (2, [3, 5])):
         p, q = distribution(model, prefix), distribution(model, [5, *prefix[1:]])
@@ -47,7 +47,7 @@ def test_what_hardly_moves_is_measured_and_no_rounding(family: str) -> None:
     model = build(next(case for case in CASES if case.family == family))
     for parameter in model.parameters():
         parameter.data *= 0.05  # little is left of a token after a few steps
-    found = influence_by_distance(model, ids(8), most_distance=8, most_changes=1, seed=3)
+    found = influence_by_distance(model, ids(8), max_distance=8, max_changes=1, seed=3)
     changed = np.random.default_rng(3)  # the change that was drawn
     place = int(changed.permutation(7)[0])
     others = ids(8)[ids(8) != ids(8)[place]]
@@ -64,7 +64,7 @@ def test_what_hardly_moves_is_measured_and_no_rounding(family: str) -> None:
 @pytest.mark.parametrize("order", [1, 2, 3])
 def test_an_ngram_ends_at_a_wall(order: int) -> None:
     model = build(Case("ngram", {"order": order}))
-    found = influence_by_distance(model, ids(30), most_distance=10)
+    found = influence_by_distance(model, ids(30), max_distance=10)
     assert found.reach() <= order - 1
     assert all(value == 0 for value in found.by_distance[order - 1 :])
     assert all(value > 0 for value in found.by_distance[: order - 1])

@@ -171,7 +171,7 @@ def series(tmp_path_factory: pytest.TempPathFactory) -> dict[str, TrainedRun]:
 )
 def test_a_series_is_read_beside_what_was_expected(family: str, inside: str, series: dict[str, TrainedRun]) -> None:
     run = series[family]
-    found = inspect_run(run, options=InspectOptions(most_tokens=12, row=2))
+    found = inspect_run(run, options=InspectOptions(max_tokens=12, row=2))
     wave, saw = found.reading.columns
     store = run.unseen_store()
     first = store.first + 2
@@ -192,7 +192,7 @@ def test_a_series_is_read_beside_what_was_expected(family: str, inside: str, ser
 def test_a_kalman_filters_expectation_is_what_its_surprise_is_measured_by(series: dict[str, TrainedRun]) -> None:
     """The log density of a step, from the mean and spread that the page shows of it; where one column is missing, as
     two belong together."""
-    found = inspect_run(series["kalman"], options=InspectOptions(most_tokens=20))
+    found = inspect_run(series["kalman"], options=InspectOptions(max_tokens=20))
     wave, saw = found.reading.columns
     gaps = [t for t in range(20) if math.isnan(saw.values[t])]
     assert gaps
@@ -206,7 +206,7 @@ def test_a_kalman_filters_expectation_is_what_its_surprise_is_measured_by(series
 def test_what_has_a_state_has_read_the_rows_before(series: dict[str, TrainedRun]) -> None:
     """What the page says each step cost is what evaluation says of it."""
     for run in series.values():
-        found = inspect_run(run, options=InspectOptions(most_tokens=9))
+        found = inspect_run(run, options=InspectOptions(max_tokens=9))
         score = run.evaluate()
         np.testing.assert_allclose(found.reading.bits[1:], -score.log_densities[:9] / math.log(2), rtol=1e-4, atol=1e-4)
 
@@ -266,7 +266,7 @@ def test_the_command_writes_a_page_and_json_holds_what_it_shows(
 def test_without_a_text_unseen_text_of_the_run_is_read(
     runs: dict[str, TrainedRun], tmp_path: Path, terminal: Terminal
 ) -> None:
-    out, _ = terminal.done("inspect", runs["ngram"].path, "--json", "--most-tokens", "40")
+    out, _ = terminal.done("inspect", runs["ngram"].path, "--json", "--max-tokens", "40")
     assert len(json.loads(out)["results"][0]["reading"]["pieces"]) == 41
 
 
@@ -350,7 +350,7 @@ def test_what_does_not_go_together_is_refused(runs: dict[str, TrainedRun], tmp_p
     assert "one or two" in terminal.refuses("inspect", *paths, "--text", "a")
     assert "no text fits both" in terminal.refuses("inspect", paths[0], runs["general"].path, "--text", "a")
     assert "not be negative" in terminal.refuses("inspect", paths[0], "--text", "a", "--seed", "-1")
-    assert "at least 1" in terminal.refuses("inspect", paths[0], "--text", "a", "--most-tokens", "0")
+    assert "at least 1" in terminal.refuses("inspect", paths[0], "--text", "a", "--max-tokens", "0")
     assert "three words" in terminal.refuses("inspect", paths[0], "--text", "a", "--analogy", "king")
     assert "cannot be written" in terminal.refuses("inspect", paths[0], "--text", "a", "--out", tmp_path)
 

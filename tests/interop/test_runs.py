@@ -39,7 +39,7 @@ def test_a_model_goes_out_and_comes_back_with_the_same_score(counts: Run, tmp_pa
 def test_an_imported_run_has_no_text_of_its_own(counts: Run, tmp_path: Path) -> None:
     export_run(counts, "arpa", tmp_path / "counts.arpa")
     import_run("arpa", tmp_path / "counts.arpa", tmp_path / "back")
-    with pytest.raises(DataError, match=r"imported from counts\.arpa.*Name a file to score"):
+    with pytest.raises(DataError, match=r"imported from counts\.arpa.*Name a file: seqwise"):
         TrainedRun(tmp_path / "back").evaluate()
 
 

@@ -144,7 +144,7 @@ def test_pooling_sees_nothing_of_the_padding(kind: str) -> None:
 
 @pytest.mark.parametrize("pooling", ["last", "mean", "attention"])
 def test_probabilities_of_labels_sum_to_one(pooling: str) -> None:
-    head, stream = LabelHead(5, 4, pooling=pooling), Stream(torch.randn(3, 6, 5), IS_STEP)
+    head, stream = LabelHead(Pooling(pooling, 5), 4), Stream(torch.randn(3, 6, 5), IS_STEP)
     torch.testing.assert_close(head.log_probs(stream).exp(), torch.full((3, 4), 0.25))  # at the start
     log_probs = with_random_weights(head).log_probs(stream)
     assert log_probs.shape == (3, 4)
@@ -152,7 +152,7 @@ def test_probabilities_of_labels_sum_to_one(pooling: str) -> None:
 
 
 def test_a_label_is_scored_and_predicted_by_its_probabilities() -> None:
-    head, hidden = with_random_weights(LabelHead(5, 4, pooling="last")), torch.randn(3, 6, 5)
+    head, hidden = with_random_weights(LabelHead(Pooling("last", 5), 4)), torch.randn(3, 6, 5)
     logits = hidden[torch.arange(3), LENGTHS - 1] @ head.output.weight.T + head.output.bias
     log_probs, wanted = functional.log_softmax(logits, dim=-1), torch.tensor([2, 0, 3])
     score, prediction = head.score(Stream(hidden, IS_STEP), Labels(wanted)), head.predict(Stream(hidden, IS_STEP))
@@ -163,7 +163,7 @@ def test_a_label_is_scored_and_predicted_by_its_probabilities() -> None:
 
 
 def test_a_head_without_labels_answers_with_a_number() -> None:
-    head, hidden = with_random_weights(NumberHead(5, pooling="last")), torch.randn(3, 6, 5)
+    head, hidden = with_random_weights(NumberHead(Pooling("last", 5))), torch.randn(3, 6, 5)
     expected = hidden[torch.arange(3), LENGTHS - 1] @ head.output.weight.T + head.output.bias
     stream, wanted = Stream(hidden, IS_STEP), torch.randn(3, 1, 1)
     torch.testing.assert_close(head.number(stream), expected)

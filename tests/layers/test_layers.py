@@ -17,7 +17,7 @@ from seqwise.layers.positions import rotary_table, rotate, sinusoidal_table
 def test_causal_attention_is_softmax_of_scaled_products_over_the_past() -> None:
     attention = CausalSelfAttention(12, num_heads=3)
     x = torch.randn(2, 6, 12)
-    q, k, v = attention.to_query_key_value(x).view(2, 6, 3, 3, 4).permute(2, 0, 3, 1, 4)
+    q, k, v = attention.qkv(x).view(2, 6, 3, 3, 4).permute(2, 0, 3, 1, 4)
     can_attend = torch.ones(6, 6, dtype=torch.bool).tril()
     values, weights = plain_attention(q, k, v, can_attend)
     torch.testing.assert_close(weights.sum(dim=-1), torch.ones(2, 3, 6))
@@ -29,7 +29,7 @@ def test_causal_attention_is_softmax_of_scaled_products_over_the_past() -> None:
 @torch.no_grad()
 def test_normalised_queries_and_keys_have_one_length_whatever_their_weights() -> None:
     attention, x = CausalSelfAttention(12, num_heads=3, normalise=True), torch.randn(2, 6, 12)
-    to_query_key = attention.to_query_key_value.weight[:24]  # values stand behind them
+    to_query_key = attention.qkv.weight[:24]  # values stand behind them
     to_query_key *= 100  # far above the small number that keeps the division from zero
     before = attention(x)
     to_query_key *= 10
@@ -82,9 +82,9 @@ def test_positions_far_from_the_start_have_all_their_digits() -> None:
 @pytest.mark.parametrize("activation", ["gelu", "squared_relu"])
 def test_feed_forward_is_two_products_around_the_activation(activation: str) -> None:
     layer, x = FeedForward(4, 9, activation), torch.randn(3, 4)
-    inside = x @ layer.widen.weight.T
+    inside = x @ layer.up.weight.T
     bent = functional.gelu(inside) if activation == "gelu" else inside.clamp(min=0) ** 2
-    torch.testing.assert_close(layer(x), bent @ layer.narrow.weight.T)
+    torch.testing.assert_close(layer(x), bent @ layer.down.weight.T)
 
 
 @pytest.mark.parametrize("activation", ["gelu", "squared_relu"])

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from seqwise.comparison import plan
-from seqwise.comparison.compare import choose_settings, run_comparison
+from seqwise.comparison.compare import run_comparison
+from seqwise.comparison.request import ComparisonRequest
 from seqwise.data.source import open_text
 from seqwise.data.toys import CHAINS, LETTERS
 
@@ -20,7 +21,7 @@ def test_the_family_that_made_the_text_wins(
 ) -> None:
     monkeypatch.setattr(plan, "LADDER_SHARE", 0.3)  # about 8 s each, and much time in reserve on a slow machine
     monkeypatch.setattr(plan, "STILL_IMPROVING", 2.0)  # no finals
-    settings = choose_settings(data, minutes=1.5, models=["ngram", "hmm", "rnn"])
+    settings = ComparisonRequest(data, minutes=1.5, models=["ngram", "hmm", "rnn"]).settings()
     found = run_comparison(tmp_path / "compare", settings)
     assert found.winner is not None
     winner = found.entry(found.winner)

@@ -121,17 +121,17 @@ CONVOLUTIONS = [
     {"num_layers": 1, "kernel_size": 2},
     {"num_layers": 3, "kernel_size": 2},
     {"num_layers": 3, "kernel_size": 3},
-    {"num_layers": 4, "kernel_size": 3, "most_dilation": 2},
-    {"num_layers": 2, "kernel_size": 4, "most_dilation": 1},
+    {"num_layers": 4, "kernel_size": 3, "max_dilation": 2},
+    {"num_layers": 2, "kernel_size": 4, "max_dilation": 1},
 ]
 each_convolution = pytest.mark.parametrize("options", CONVOLUTIONS, ids=str)
 
 
 def test_dilations_double_up_to_the_most_and_begin_again() -> None:
     assert ConvConfig(num_layers=5).dilations == [1, 2, 4, 8, 16]
-    assert ConvConfig(num_layers=5, most_dilation=4).dilations == [1, 2, 4, 1, 2]
-    assert ConvConfig(num_layers=3, most_dilation=1).dilations == [1, 1, 1]
-    assert ConvConfig(num_layers=4, most_dilation=3).dilations == [1, 2, 1, 2]
+    assert ConvConfig(num_layers=5, max_dilation=4).dilations == [1, 2, 4, 1, 2]
+    assert ConvConfig(num_layers=3, max_dilation=1).dilations == [1, 1, 1]
+    assert ConvConfig(num_layers=4, max_dilation=3).dilations == [1, 2, 1, 2]
     assert max(ConvConfig(num_layers=12).dilations) == 512
 
 
@@ -632,7 +632,7 @@ def test_tied_embeddings_fit_a_projection_of_their_width() -> None:
         ("rnn", "weight_dropout", 1.0, "model.weight_dropout = 1.0 should lie in [0, 1)."),
         ("gpt", "dropout", -0.1, "model.dropout = -0.1 should lie in [0, 1)."),
         ("conv", "kernel_size", 1, "model.kernel_size = 1 should be at least 2, to look back at all."),
-        ("conv", "most_dilation", 0, "model.most_dilation = 0 should be at least 1."),
+        ("conv", "max_dilation", 0, "model.max_dilation = 0 should be at least 1."),
         ("lstm", "projection_dim", 256, "model.projection_dim = 256 should lie below model_dim = 256."),
         ("lstm", "projection_dim", 0, "model.projection_dim = 0 should lie below model_dim = 256."),
     ],

@@ -20,7 +20,7 @@ from seqwise.data.batch import Batch, Tokens, next_token_batch, prompt_batch
 from seqwise.data.source import open_text
 from seqwise.data.store import build_store
 from seqwise.errors import CheckpointError, ConfigError, DataError
-from seqwise.kernels.gram_trie import FEW
+from seqwise.kernels.gram_trie import MAX_SCANNED
 from seqwise.layers.gram_counts import estimate_discount, estimate_discounts, estimate_ratios
 from seqwise.models import ngram
 from seqwise.models.ngram import Ngram, NgramConfig, Smoothing
@@ -188,8 +188,8 @@ def test_many_continuations_are_found_by_the_index_and_few_one_by_one(smoothing:
     V, text = 40, random_text(600, vocab_size=40, seed=1)
     model = fit(text, V, order=3, smoothing=smoothing)
     num_next = np.concatenate([np.diff(level.first) for level in model.levels[:-1]])
-    assert (num_next > FEW).any()
-    assert ((num_next > 0) & (num_next <= FEW)).any()
+    assert (num_next > MAX_SCANNED).any()
+    assert ((num_next > 0) & (num_next <= MAX_SCANNED)).any()
     probe = random_text(200, vocab_size=40, seed=2)
     log_probs, _ = model.score(next_token_batch(torch.tensor(probe[None])))
     one_by_one = [distribution(model, tuple(probe[max(0, i - 2) : i]))[probe[i]] for i in range(1, len(probe))]

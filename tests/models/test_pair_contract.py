@@ -311,9 +311,9 @@ def test_guesses_take_the_place_of_the_truth_ever_more_often() -> None:
     inputs = batch.inputs["tokens"]
 
     def share() -> float:
-        mixed = model._with_guesses(inputs, model.body.read(batch.inputs["source"]))
+        mixed = model._with_guesses(inputs, model.body.read({"source": batch.inputs["source"]}))
         assert torch.equal(mixed.ids[:, 0], inputs.ids[:, 0])
-        hidden, _ = model.body.decode(inputs, model.body.read(batch.inputs["source"]))
+        hidden, _ = model.body.decode(inputs, model.body.read({"source": batch.inputs["source"]}))
         guesses = model.head.expect(hidden[:, :-1]).argmax(dim=-1)
         differ = guesses != inputs.ids[:, 1:]
         return float((mixed.ids[:, 1:] == guesses)[differ].float().mean())

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import pytest
 
 from seqwise.pages.charts import (
-    MOST_POINTS,
+    MAX_POINTS,
     NUM_COLOURS,
     Axis,
     Dot,
@@ -117,16 +117,16 @@ def test_a_long_line_is_thinned_out_but_keeps_its_ends_and_its_peaks() -> None:
     values = [math.sin(step / 300) for step in range(10_000)]
     values[4_321], values[8_765] = 9.0, -9.0
     kept = thin_out(values)
-    assert len(kept) <= MOST_POINTS
+    assert len(kept) <= MAX_POINTS
     assert kept == sorted(set(kept))
     assert {0, 4_321, 8_765, 9_999} <= set(kept)
     assert max(after - before for before, after in pairwise(kept)) < 300
     path = found(lines(series(list(enumerate(values)))), "line")[0]
-    assert 100 < len(corners(path)) <= MOST_POINTS
+    assert 100 < len(corners(path)) <= MAX_POINTS
 
 
 def test_a_short_line_is_kept_whole() -> None:
-    assert thin_out([1.0] * MOST_POINTS) == list(range(MOST_POINTS))
+    assert thin_out([1.0] * MAX_POINTS) == list(range(MAX_POINTS))
 
 
 @pytest.mark.parametrize("wanted", [[], [5], [5, 5, 5], [100, 0, 50], [99, 98, 97, 96], [0] * 30, [1e9, -1e9]])

@@ -84,7 +84,7 @@ def test_sections_come_in_their_order_and_empty_ones_are_left_out() -> None:
 def test_text_is_shown_and_cannot_act() -> None:
     page = Page(shown(BAD))
     assert (tags(page), page.text) == (["bdi"], SAFE)
-    assert Page(shown("a\nb", newline="\n", most=2)).text == "a\n…"
+    assert Page(shown("a\nb", newline="\n", limit=2)).text == "a\n…"
 
 
 def test_facts_that_are_not_known_are_left_out() -> None:

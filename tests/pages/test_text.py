@@ -41,8 +41,8 @@ def test_all_of_a_text_can_be_seen(text: str, shown: str) -> None:
 
 def test_newlines_are_shown_as_asked_and_long_texts_are_cut() -> None:
     assert visible("a\nb", newline="↵\n") == "a↵\nb"
-    assert visible("abcdef", most=3) == "abc…"
-    assert visible("abc", most=3) == "abc"
+    assert visible("abcdef", limit=3) == "abc…"
+    assert visible("abc", limit=3) == "abc"
 
 
 @given(st.text(st.characters(), max_size=60))
@@ -52,4 +52,4 @@ def test_no_text_can_act(text: str) -> None:
     shown.encode()
     kinds = {unicodedata.category(char) for char in shown if char not in "\u200c\u200d"}
     assert not kinds & {"Cc", "Cf", "Cs", "Zl", "Zp"}
-    assert visible(shown, most=10_000) == shown
+    assert visible(shown, limit=10_000) == shown

@@ -310,7 +310,9 @@ def test_a_run_that_starts_from_one_of_another_task_keeps_its_body_and_says_what
     base, target = world / "numbers-gru", "label" if data == "parity:8" else "tokens"
     session = prepare(data, model="gru", out=tmp_path / "run", steps=2, start_from=base, tell=told.append)
     assert told[-3].startswith("kept: body.stack")
-    assert told[-2] == f"started anew: body.embedding, head.{target}{' (2 tensors)' if target == 'label' else ''}"
+    assert (
+        told[-2] == f"started from scratch: body.embedding, head.{target}{' (2 tensors)' if target == 'label' else ''}"
+    )
     assert told[-1] == "left out: body.embedding (2 tensors), head.values (2 tensors)"
     before, after = load_file(base / "model.safetensors"), load_file(tmp_path / "run" / "initial.safetensors")
     kept = [name for name in after if name.startswith("body.stack.")]

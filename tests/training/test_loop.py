@@ -406,7 +406,7 @@ def test_after_giving_up_the_newest_checkpoint_is_good_and_can_be_resumed_with_t
         list(train(Climber(), batches_for("gpt"), config, hooks=hooks))
     assert (
         "Left are the checkpoint of step 0, from which --resume goes on with the highest rate at 0.62, and no model "
-        "yet: none was validated. Or train anew, with another --out and a lower rate "
+        "yet: none was validated. Or train again, with another --out and a lower rate "
         "(--set training.learning_rate=0.42)"
     ) in str(caught.value)
     assert set(heights(saved)) == {0.0}

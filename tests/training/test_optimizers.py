@@ -111,7 +111,7 @@ def test_muon_takes_the_hidden_matrices_and_adamw_the_rest() -> None:
 
 def test_muon_turns_queries_keys_and_values_each_by_itself() -> None:
     model = small_gpt()
-    name = "body.blocks.0.attention.to_query_key_value.weight"
+    name = "body.blocks.0.attention.qkv.weight"
     before = model.get_parameter(name).detach().clone()
     muon = build_optimizers(model, TrainingConfig(optimizer="muon", matrix_learning_rate=0.1))[0]
     give_gradients(model, 0)

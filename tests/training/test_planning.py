@@ -26,8 +26,8 @@ from seqwise.run import Run, RunConfig
 from seqwise.settings import TrainingConfig
 from seqwise.training import planning
 from seqwise.training.planning import (
-    FEWEST_ITERATIONS,
-    LONGEST_ORDER,
+    MAX_ORDER,
+    MIN_ITERATIONS,
     TRAINING_SHARE,
     choose_order,
     choose_states,
@@ -265,10 +265,10 @@ def iterations_for(
 
 def test_em_reads_all_of_a_text_or_as_much_as_leaves_enough_iterations() -> None:
     """Of 100 seconds 90 are for training, a thousand tokens each."""
-    assert tokens_and_iterations(100, 1e-3, 2_000, least=500) == (2_000, 45)
-    assert tokens_and_iterations(100, 1e-3, 50_000, least=500) == (4_500, FEWEST_ITERATIONS)
-    assert tokens_and_iterations(100, 1e-3, 50_000, least=30_000) == (30_000, 3)
-    assert tokens_and_iterations(0, 1e-3, 50_000, least=500) == (500, 1)
+    assert tokens_and_iterations(100, 1e-3, 2_000, min_tokens=500) == (2_000, 45)
+    assert tokens_and_iterations(100, 1e-3, 50_000, min_tokens=500) == (4_500, MIN_ITERATIONS)
+    assert tokens_and_iterations(100, 1e-3, 50_000, min_tokens=30_000) == (30_000, 3)
+    assert tokens_and_iterations(0, 1e-3, 50_000, min_tokens=500) == (500, 1)
 
 
 @given(
@@ -298,10 +298,10 @@ def test_the_text_is_cut_only_where_too_few_iterations_over_all_of_it_fit(
 ) -> None:
     plan = iterations_for(minutes, per_token, num_tokens)
     fitting = TRAINING_SHARE * 60 * minutes / per_token / num_tokens
-    assume(abs(fitting - FEWEST_ITERATIONS) > 0.01)
-    assert (plan["train_tokens"] == 0) == (fitting > FEWEST_ITERATIONS)
+    assume(abs(fitting - MIN_ITERATIONS) > 0.01)
+    assert (plan["train_tokens"] == 0) == (fitting > MIN_ITERATIONS)
     if plan["train_tokens"] > 20_000:
-        assert plan["steps"] * plan["restarts"] == FEWEST_ITERATIONS
+        assert plan["steps"] * plan["restarts"] == MIN_ITERATIONS
 
 
 def test_a_second_start_is_made_only_where_the_first_has_all_its_iterations() -> None:
@@ -335,7 +335,7 @@ IDS = np.random.default_rng(0).integers(0, 3, size=60)
 
 
 def order_for(
-    losses: list[float], first: int, *, seconds: float = 600.0, most_parameters: int = 0
+    losses: list[float], first: int, *, seconds: float = 600.0, max_parameters: int = 0
 ) -> tuple[int, list[int]]:
     """The order chosen where order n validates at losses[n-1], and the orders that were tried."""
     tried: list[int] = []
@@ -347,16 +347,16 @@ def order_for(
     schema, said = schemas.of_text(3), list[str]()
     order = choose_order(
         NgramConfig(order=0), schema, IDS, validate,
-        first=first, most_parameters=most_parameters, seconds=seconds, tell=said.append,
+        first=first, max_parameters=max_parameters, seconds=seconds, tell=said.append,
     )  # fmt: skip
     assert said == [s for s in said if s.startswith(f"order {order} validates best")]
     return order, tried
 
 
-@given(st.integers(1, LONGEST_ORDER), st.integers(1, 9))
+@given(st.integers(1, MAX_ORDER), st.integers(1, 9))
 @how(deadline=None, max_examples=30)
 def test_the_order_that_validates_best_is_found_from_any_first_guess(best: int, first: int) -> None:
-    losses = [1.0 + 0.1 * abs(order - best) for order in range(1, LONGEST_ORDER + 1)]
+    losses = [1.0 + 0.1 * abs(order - best) for order in range(1, MAX_ORDER + 1)]
     order, tried = order_for(losses, first)
     assert order == best
     assert len(tried) == len(set(tried))  # none is counted twice
@@ -364,9 +364,9 @@ def test_the_order_that_validates_best_is_found_from_any_first_guess(best: int, 
 
 
 def test_time_that_is_up_ends_the_search_where_it_is() -> None:
-    losses = [1.0 / order for order in range(1, LONGEST_ORDER + 1)]
+    losses = [1.0 / order for order in range(1, MAX_ORDER + 1)]
     assert order_for(losses, 3, seconds=0.0) == (3, [3])
-    assert order_for(losses, 3)[0] == LONGEST_ORDER
+    assert order_for(losses, 3)[0] == MAX_ORDER
 
 
 def test_a_count_that_would_not_fit_is_cut_by_what_a_few_tokens_took(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -384,9 +384,9 @@ def test_a_count_that_would_not_fit_is_cut_by_what_a_few_tokens_took(monkeypatch
 
 
 def test_an_order_with_more_grams_than_allowed_is_not_chosen_however_well_it_validates() -> None:
-    losses = [1.0 / order for order in range(1, LONGEST_ORDER + 1)]
+    losses = [1.0 / order for order in range(1, MAX_ORDER + 1)]
     sizes = []
-    for order in range(1, LONGEST_ORDER + 1):
+    for order in range(1, MAX_ORDER + 1):
         model = Ngram(NgramConfig(order=order), schemas.of_text(3))
         model.fit(IDS)
         sizes.append(model.num_parameters)
@@ -394,7 +394,7 @@ def test_an_order_with_more_grams_than_allowed_is_not_chosen_however_well_it_val
     for limit in (sizes[1], sizes[3], sizes[3] - 1):
         allowed = max(order for order, size in enumerate(sizes, start=1) if size <= limit)
         for first in (1, 5, 9):
-            assert order_for(losses, first, most_parameters=limit)[0] == allowed
+            assert order_for(losses, first, max_parameters=limit)[0] == allowed
 
 
 def test_training_with_order_0_saves_the_order_that_no_neighbour_beats(tmp_path: Path) -> None:
@@ -461,7 +461,7 @@ def test_em_learns_from_the_first_rows_only(tmp_path: Path, model: str) -> None:
 
 
 def test_fewer_tokens_than_none_are_refused() -> None:
-    for name in ("train_tokens", "most_parameters"):
+    for name in ("train_tokens", "max_parameters"):
         with pytest.raises(ConfigError, match=f"training.{name} = -1 should not be negative"):
             TrainingConfig(**{name: -1})
 
@@ -492,7 +492,7 @@ def test_a_network_gets_narrower_step_by_step_and_each_can_be_built(name: str, k
 def test_a_network_whose_size_is_chosen_by_rule_keeps_the_limit(
     text: Path, tmp_path: Path, name: str, most: int
 ) -> None:
-    overrides = [*SMALL, f"training.most_parameters={most}"]
+    overrides = [*SMALL, f"training.max_parameters={most}"]
     session = prepare(text, model=name, out=tmp_path / "run", minutes=0.01, overrides=overrides)
     assert num_parameters(session.run.build_model()) <= most
     free = prepare(text, model=name, out=tmp_path / "free", minutes=0.01, overrides=SMALL)
@@ -502,6 +502,6 @@ def test_a_network_whose_size_is_chosen_by_rule_keeps_the_limit(
 
 def test_a_limit_that_no_network_keeps_is_told_and_nothing_is_written(text: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
-        prepare(text, model="gpt", out=tmp_path / "run", overrides=[*SMALL, "training.most_parameters=10"])
+        prepare(text, model="gpt", out=tmp_path / "run", overrides=[*SMALL, "training.max_parameters=10"])
     assert str(caught.value) == "even the narrowest network has more than 10 parameters here; allow more."
     assert not (tmp_path / "run").exists()

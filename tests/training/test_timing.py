@@ -58,7 +58,7 @@ def test_a_timed_step_is_a_training_step(micro_batches: int) -> None:
 
     torch.manual_seed(3)
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-    seconds_per_step(model, batches, config, longest=0.0, make_objective=watched)
+    seconds_per_step(model, batches, config, max_seconds=0.0, make_objective=watched)
     assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
     list(train(model, batches, config, objective=watched(model)))
     assert len(seen[0]) == 4 * micro_batches

@@ -75,7 +75,7 @@ def test_of_another_task_the_body_is_kept_and_what_is_read_and_asked_for_starts_
     assert found.kept == [name for name in before if name.startswith("body.stack.")]
     assert all(torch.equal(found.weights[name], before[name]) for name in found.kept)
     assert list(found.sentences())[1:] == [
-        "started anew: body.embedding, head.tokens",
+        "started from scratch: body.embedding, head.tokens",
         "left out: body.embedding (2 tensors), head.values (2 tensors)",
     ]
     again = transfer(before, old, build(new), new, where="runs/base", changed="model.dropout = 0.5")

@@ -12,8 +12,9 @@ import typer
 from ..checks import check_comparison, check_run
 from ..errors import ConfigError, SeqwiseError
 from ..wording import as_typed
+from . import options as shared
 from .data_commands import data_app
-from .options import AsJson, BeamWidth, LengthForm, LengthPenalty, Method, Season, names_of
+from .layer_commands import probe
 from .terminal import note, say, write
 
 app = typer.Typer(
@@ -61,44 +62,45 @@ def compare(
     data: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Text, pairs, a .csv of numbers, a folder, or a data set.", show_default="python-reference"
+            help="Text, pairs, a .csv of numbers, a folder, or the name of a data set.", show_default="python-reference"
         ),
     ] = None,
-    minutes: Annotated[float | None, typer.Option(help="Budget of wall clock, all in all.", show_default="10")] = None,
-    out: Annotated[Path | None, typer.Option(help="The folder.", show_default="runs/DATA-compare")] = None,
-    models: Annotated[str | None, typer.Option(help="Families, with commas between.", show_default="all")] = None,
+    minutes: Annotated[float | None, typer.Option(help="Wall-clock budget in minutes.", show_default="10")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder of the results.", show_default="runs/DATA-compare")] = None,
+    models: Annotated[str | None, typer.Option(help="Families, separated by commas.", show_default="all")] = None,
     tokenizers: Annotated[
-        str | None, typer.Option(help="char, bpe or word, with commas between.", show_default="by the data")
+        str | None,
+        typer.Option(help="Tokenizers, separated by commas: char, bpe or word.", show_default="chosen by the data"),
     ] = None,
-    task: Annotated[str | None, typer.Option(help="text, numbers, label or pairs.", show_default="by the data")] = None,
-    columns: Annotated[str | None, typer.Option(help="Numbers: columns, with commas between.")] = None,
-    season: Season = None,
-    valid: Annotated[str | None, typer.Option(help="A file to validate on.")] = None,
-    test: Annotated[str | None, typer.Option(help="A file to test on.")] = None,
-    split_at: Annotated[str | None, typer.Option(help="Contiguous shares in per cent.", show_default="90/5/5")] = None,
+    task: shared.Task = None,
+    columns: shared.Columns = None,
+    season: shared.Season = None,
+    valid: shared.Valid = None,
+    test: shared.Test = None,
+    split_at: shared.SplitAt = None,
     seeds: Annotated[int | None, typer.Option(help="Runs per family.", show_default="1; from an hour on 2")] = None,
-    seed: Annotated[int, typer.Option(help="Of the first of these.")] = 0,
-    workers: Annotated[int, typer.Option(help="Trials at once; the cores are shared between them.")] = 1,
-    max_parameters: Annotated[int | None, typer.Option(help="Recommend nothing with more.")] = None,
-    max_latency_ms: Annotated[float | None, typer.Option(help="Recommend nothing slower, per token.")] = None,
-    max_megabytes: Annotated[float | None, typer.Option(help="Recommend nothing larger on disk.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the comparison in --out.")] = False,
-    as_json: AsJson = False,
+    seed: Annotated[int, typer.Option(help="Random seed of the first run.")] = 0,
+    workers: Annotated[int, typer.Option(help="Workers: trials that run at once and share the cores.")] = 1,
+    max_parameters: Annotated[int | None, typer.Option(help="Recommend no model with more parameters.")] = None,
+    max_latency_ms: Annotated[float | None, typer.Option(help="Recommend no slower model, per token.")] = None,
+    max_megabytes: Annotated[float | None, typer.Option(help="Recommend no model that is larger on disk.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the comparison in --out.")] = False,
+    as_json: shared.AsJson = False,
 ) -> None:
     """Find the model for your data: train all families under one budget, rank them, recommend one."""
     from .preflight import check_models, check_not_empty, given_data
 
-    check_not_empty(models=names_of(models), tokenizers=names_of(tokenizers))
-    check_models(names_of(models))
+    check_not_empty(models=shared.names_of(models), tokenizers=shared.names_of(tokenizers))
+    check_models(shared.names_of(models))
     if not resume:
-        data, valid, test = given_data(data or [], task=task, columns=names_of(columns), valid=valid, test=test)
+        data, valid, test = given_data(data or [], task=task, columns=shared.names_of(columns), valid=valid, test=test)
     elif out is not None:
         check_comparison(out)
     from .comparing import run_compare
 
     options: dict[str, Any] = {"minutes": minutes, "seeds": seeds, "task": task, "split": split_at}
-    options |= {"models": names_of(models), "tokenizers": names_of(tokenizers), "columns": names_of(columns)}
-    options |= {"season": season}
+    options |= {"models": shared.names_of(models), "tokenizers": shared.names_of(tokenizers), "season": season}
+    options |= {"columns": shared.names_of(columns)}
     options |= {"valid": valid, "test": test, "seed": seed or None, "workers": workers if workers != 1 else None}
     options |= {"max_parameters": max_parameters, "max_latency_ms": max_latency_ms, "max_megabytes": max_megabytes}
     given = {name: value for name, value in options.items() if value is not None}
@@ -106,8 +108,8 @@ def compare(
 
 
 @app.command()
-def report(folder: Annotated[Path, typer.Argument(help="The folder of a comparison.")]) -> None:
-    """Write the report of a comparison anew."""
+def report(folder: Annotated[Path, typer.Argument(help="Folder of a comparison.")]) -> None:
+    """Write the report of a comparison again."""
     check_comparison(folder)
     from .comparing import rebuild_report
 
@@ -120,38 +122,38 @@ def train(
         list[str] | None,
         typer.Argument(help="Text files, pairs, a .csv of numbers, a folder, or a data set (see: seqwise data list)."),
     ] = None,
-    model: Annotated[str | None, typer.Option(help="The family (see: seqwise models).", show_default="gpt")] = None,
-    out: Annotated[Path | None, typer.Option(help="The run folder.", show_default="runs/DATA-MODEL")] = None,
-    minutes: Annotated[float | None, typer.Option(help="Budget in minutes.", show_default="2")] = None,
-    steps: Annotated[int | None, typer.Option(help="Budget in updates.")] = None,
-    epochs: Annotated[float | None, typer.Option(help="Budget in passes over the text.")] = None,
-    task: Annotated[
-        str | None, typer.Option(help="text, numbers, label or pairs.", show_default="by the data: .csv are numbers")
+    model: Annotated[
+        str | None, typer.Option(help="Family of the model (see: seqwise models).", show_default="gpt")
     ] = None,
-    tokenizer: Annotated[str | None, typer.Option(help="char, word or bpe.", show_default="by the data")] = None,
-    columns: Annotated[
-        str | None, typer.Option(help="Numbers: columns to read, with commas between.", show_default="all")
+    out: Annotated[Path | None, typer.Option(help="Folder of the run.", show_default="runs/DATA-MODEL")] = None,
+    minutes: Annotated[float | None, typer.Option(help="Time budget in minutes.", show_default="2")] = None,
+    steps: Annotated[int | None, typer.Option(help="Budget in updates of the weights.")] = None,
+    epochs: Annotated[float | None, typer.Option(help="Budget in passes over the training part.")] = None,
+    task: shared.Task = None,
+    tokenizer: Annotated[
+        str | None, typer.Option(help="Tokenizer: char, word or bpe.", show_default="chosen by the data")
     ] = None,
-    season: Season = None,
-    valid: Annotated[str | None, typer.Option(help="A file to validate on.")] = None,
-    test: Annotated[str | None, typer.Option(help="A file to test on.")] = None,
-    split_at: Annotated[str | None, typer.Option(help="Contiguous shares in per cent.", show_default="90/5/5")] = None,
+    columns: shared.Columns = None,
+    season: shared.Season = None,
+    valid: shared.Valid = None,
+    test: shared.Test = None,
+    split_at: shared.SplitAt = None,
     seed: Annotated[
-        int | None, typer.Option(help="Of weights, order of the data and dropout.", show_default="0")
+        int | None, typer.Option(help="Random seed of weights, order of the data and dropout.", show_default="0")
     ] = None,
-    device: Annotated[str | None, typer.Option(help="cpu, cuda or mps.", show_default="auto")] = None,
-    config: Annotated[Path | None, typer.Option(help="Settings in a TOML file.")] = None,
-    set_: Annotated[list[str] | None, typer.Option("--set", help="A setting, such as model.num_layers=2.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
+    device: Annotated[str | None, typer.Option(help="Device: cpu, cuda or mps.", show_default="auto")] = None,
+    config: Annotated[Path | None, typer.Option(help="TOML file of settings.")] = None,
+    set_: Annotated[list[str] | None, typer.Option("--set", help="Override, such as model.num_layers=2.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")] = False,
     start_from: Annotated[Path | None, typer.Option("--from", help="Start from the weights of another run.")] = None,
-    as_json: AsJson = False,
+    as_json: shared.AsJson = False,
 ) -> None:
-    """Train a model on your text, or on columns of numbers."""
+    """Train a model on text, pairs of sequences or columns of numbers."""
     from .preflight import check_not_empty, check_runs, given_data
 
     check_not_empty(tokenizer=tokenizer, device=device)
     data, valid, test = given_data(
-        data or [], model=model, task=task, columns=names_of(columns), valid=valid, test=test
+        data or [], model=model, task=task, columns=shared.names_of(columns), valid=valid, test=test
     )
     check_runs(*([out] if resume and out is not None else []), *([start_from] if start_from is not None else []))
     from .training import run_training
@@ -159,7 +161,7 @@ def train(
     overrides = [*(set_ or []), *([f"training.device={device}"] if device else [])]
     budget = {"minutes": minutes, "steps": steps, "epochs": epochs, "seed": seed}
     options: dict[str, Any] = {"tokenizer": tokenizer, "valid": valid, "test": test, "split": split_at}
-    options |= {"task": task, "columns": names_of(columns), "season": season}
+    options |= {"task": task, "columns": shared.names_of(columns), "season": season}
     run_training(
         data=data or [],
         model=model,
@@ -175,21 +177,23 @@ def train(
 
 @app.command()
 def evaluate(
-    runs: Annotated[list[str], typer.Argument(metavar="RUN... [DATA]", help="Run folders, then a text to score.")],
-    split: Annotated[str | None, typer.Option(help="valid or test.", show_default="the run's test part")] = None,
-    view: Annotated[str | None, typer.Option(help="disjoint, sliding or carried.", show_default="by family")] = None,
-    context: Annotated[int | None, typer.Option(help="Tokens in a window.", show_default="the model's")] = None,
-    stride: Annotated[int | None, typer.Option(help="Slide windows by so many tokens.")] = None,
-    horizon: Annotated[int | None, typer.Option(help="Numbers: steps ahead to forecast.", show_default="24")] = None,
-    season: Season = None,
-    method: Method = None,
-    beam_width: BeamWidth = None,
-    length_penalty: LengthPenalty = None,
-    length_form: LengthForm = None,
+    runs: Annotated[list[str], typer.Argument(metavar="RUN... [DATA]", help="Folders of runs, then data to score.")],
+    split: shared.Split = None,
+    view: Annotated[
+        str | None, typer.Option(help="Text: windows are disjoint, sliding or carried.", show_default="by family")
+    ] = None,
+    context: Annotated[int | None, typer.Option(help="Text: tokens in a window.", show_default="the model's")] = None,
+    stride: Annotated[int | None, typer.Option(help="Text: tokens by which a sliding window moves.")] = None,
+    horizon: shared.Horizon = None,
+    season: shared.Season = None,
+    method: shared.Method = None,
+    beam_width: shared.BeamWidth = None,
+    length_penalty: shared.LengthPenalty = None,
+    length_form: shared.LengthForm = None,
     search_report: Annotated[
-        bool, typer.Option("--search-report", help="Pairs: beams of several widths, what each misses, its BLEU.")
+        bool, typer.Option("--search-report", help="Pairs: report what beams of several widths miss, and their BLEU.")
     ] = False,
-    as_json: AsJson = False,
+    as_json: shared.AsJson = False,
 ) -> None:
     """Score runs on their test part or on other data, with interval and signature.
 
@@ -224,29 +228,28 @@ def evaluate(
 
 @app.command()
 def generate(
-    run: Annotated[str, typer.Argument(help="A run folder.")],
-    prompt: Annotated[str, typer.Option(help="The text to go on from.")] = "",
-    method: Annotated[str, typer.Option(help="sample, greedy, beam or exhaustive.")] = "sample",
-    max_tokens: Annotated[int, typer.Option(help="Tokens to add.")] = 300,
-    temperature: Annotated[float, typer.Option(help="Below 1 safer, above 1 bolder.")] = 1.0,
-    top_k: Annotated[int | None, typer.Option(help="Choose among the k most probable tokens.")] = None,
-    top_p: Annotated[float | None, typer.Option(help="Choose among the tokens that reach p together.")] = None,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same text.")] = 0,
-    num: Annotated[int, typer.Option(help="Samples, or the n best of a search.")] = 1,
-    beam_width: Annotated[int, typer.Option(help="Hypotheses kept by beam search.")] = 4,
-    length_penalty: Annotated[float, typer.Option(help="Divide log-probabilities by length to this power.")] = 0.0,
+    run: shared.RunFolder,
+    prompt: Annotated[str, typer.Option(help="Text to continue.")] = "",
+    method: Annotated[str, typer.Option(help="How to choose tokens: sample, greedy, beam or exhaustive.")] = "sample",
+    max_tokens: Annotated[int, typer.Option(help="Largest number of tokens to add.")] = 300,
+    temperature: Annotated[float, typer.Option(help="Temperature of sampling: below 1 safer, above 1 bolder.")] = 1.0,
+    top_k: Annotated[int | None, typer.Option(help="Sample from the k most probable tokens.")] = None,
+    top_p: Annotated[float | None, typer.Option(help="Sample from the tokens that reach p together.")] = None,
+    seed: Annotated[int, typer.Option(help="Random seed; the same seed gives the same text.")] = 0,
+    num: Annotated[int, typer.Option(help="Number of samples, or of the best results of a search.")] = 1,
+    beam_width: Annotated[int, typer.Option(help="Number of hypotheses that beam search keeps.")] = 4,
+    length_penalty: Annotated[float, typer.Option(help="Exponent of the length that scores are divided by.")] = 0.0,
     one_line: Annotated[bool, typer.Option("--one-line", help="Stop at the end of the line.")] = False,
-    as_json: AsJson = False,
+    as_json: shared.AsJson = False,
 ) -> None:
-    """Let a model write."""
+    """Generate text with a model."""
     from .preflight import check_runs
 
     check_runs(run)
     from ..api import TrainedRun
     from ..config import build
     from ..decoding import DecodingConfig
-    from ..decoding import generate as search
-    from .writing import stream_text
+    from .writing import write_texts
 
     trained = TrainedRun(run)
     settings: dict[str, Any] = {
@@ -264,50 +267,34 @@ def generate(
     config = build(DecodingConfig, settings, section="decoding", where="generate")
     for sentence in trained.about_prompt(prompt):
         note(f"note: {sentence}")
-    if not as_json and num == 1 and method in ("sample", "greedy"):
-        stream_text(trained, prompt, config)
-        return
-    found = search(trained.model, [trained.prompt_ids(prompt)], config)[0]
-    texts = [prompt + trained.text_after(prompt, hypothesis.tokens) for hypothesis in found]
-    if as_json:
-        from .results import say_results
-
-        results = (
-            {"prompt": prompt, "text": text, "log_prob": h.log_prob, "tokens": h.tokens, "finished": h.is_finished}
-            for text, h in zip(texts, found, strict=True)
-        )
-        say_results("generate", results)
-        return
-    for text, hypothesis in zip(texts, found, strict=True):
-        if len(texts) > 1:
-            say(f"--- log-probability {hypothesis.log_prob:.3f}")
-        say(text)
+    write_texts(trained, prompt, config, as_json=as_json)
 
 
 @app.command()
 def inspect(
-    runs: Annotated[list[str], typer.Argument(help="A run folder, or two to see side by side.")],
+    runs: Annotated[list[str], typer.Argument(help="Folder of a run, or of two to see side by side.")],
     text: Annotated[
         list[str] | None,
         typer.Option(
-            help="What is read; - for standard input; twice to see two.", show_default="the run's unseen text"
+            help="Text to read; - for standard input; twice to see two.", show_default="held-out text of the run"
         ),
     ] = None,
-    target: Annotated[str | None, typer.Option(help="Pairs: the target.", show_default="the model's own")] = None,
-    out: Annotated[Path, typer.Option(help="The page to write.")] = Path("inspect.html"),
-    most_tokens: Annotated[int, typer.Option(help="How much of the text is shown.")] = 500,
+    target: Annotated[str | None, typer.Option(help="Pairs: target to read.", show_default="the model's own")] = None,
+    out: Annotated[Path, typer.Option(help="Page to write.")] = Path("inspect.html"),
+    max_tokens: Annotated[int, typer.Option(help="Largest number of tokens to show.")] = 500,
     beam_width: Annotated[
-        int | None, typer.Option(help="Hypotheses of the search that is drawn.", show_default="as the run; text: 4")
+        int | None,
+        typer.Option(help="Number of hypotheses of the search that is drawn.", show_default="as the run; text: 4"),
     ] = None,
-    search_tokens: Annotated[int, typer.Option(help="How far the search goes on behind a text.")] = 12,
-    most_lags: Annotated[int, typer.Option(help="How far back gradients and influence are followed.")] = 100,
-    pairs: Annotated[str | None, typer.Option(help="Minimal pairs: beginning TAB good TAB bad.")] = None,
-    row: Annotated[int, typer.Option(help="Numbers, examples: which of the unseen part is read.")] = 0,
-    analogy: Annotated[list[str] | None, typer.Option(help='Three words: "man king woman".')] = None,
-    seed: Annotated[int, typer.Option(help="Of the tokens that are replaced.")] = 0,
-    as_json: AsJson = False,
+    search_tokens: Annotated[int, typer.Option(help="Number of tokens that the search adds to a text.")] = 12,
+    max_lags: Annotated[int, typer.Option(help="How many steps back gradients and influence are followed.")] = 100,
+    pairs: Annotated[str | None, typer.Option(help="File of minimal pairs: beginning TAB good TAB bad.")] = None,
+    row: Annotated[int, typer.Option(help="Numbers, examples: row of the held-out part to read, from 0.")] = 0,
+    analogy: Annotated[list[str] | None, typer.Option(help='Three words of an analogy: "man king woman".')] = None,
+    seed: Annotated[int, typer.Option(help="Random seed of the tokens that are replaced.")] = 0,
+    as_json: shared.AsJson = False,
 ) -> None:
-    """Look inside a model: surprise, gates, attention, gradients, memory, search, embeddings, in one page."""
+    """Look inside a model: surprise, gates, attention, gradients, memory, search, embeddings, on one page."""
     from ..data.kinds import check_there
     from ..data.pipes import owned
     from .preflight import check_runs
@@ -319,10 +306,10 @@ def inspect(
     from .inspecting import inspect_runs
 
     options = InspectOptions(
-        most_tokens=most_tokens,
+        max_tokens=max_tokens,
         beam_width=beam_width,
         search_tokens=search_tokens,
-        most_lags=most_lags,
+        max_lags=max_lags,
         pairs=pairs,
         row=row,
         analogies=tuple(analogy or ()),
@@ -333,27 +320,30 @@ def inspect(
 
 @app.command()
 def predict(
-    run: Annotated[str, typer.Argument(help="A run folder.")],
-    data: Annotated[str | None, typer.Argument(help="A file or data set.", show_default="the run's own")] = None,
-    split: Annotated[str | None, typer.Option(help="valid or test.", show_default="test")] = None,
-    horizon: Annotated[int | None, typer.Option(help="Numbers: steps to forecast.", show_default="24")] = None,
-    seed: Annotated[int, typer.Option(help="Of what is sampled: forecasts, or targets.")] = 0,
-    method: Method = None,
-    beam_width: BeamWidth = None,
-    length_penalty: LengthPenalty = None,
-    length_form: LengthForm = None,
-    min_tokens: Annotated[int | None, typer.Option(help="Pairs: shortest answer, in tokens.")] = None,
+    run: shared.RunFolder,
+    data: shared.RunData = None,
+    split: shared.Split = None,
+    horizon: shared.Horizon = None,
+    seed: Annotated[int, typer.Option(help="Random seed of sampled forecasts and targets.")] = 0,
+    method: shared.Method = None,
+    beam_width: shared.BeamWidth = None,
+    length_penalty: shared.LengthPenalty = None,
+    length_form: shared.LengthForm = None,
+    min_tokens: Annotated[int | None, typer.Option(help="Pairs: smallest number of tokens of an answer.")] = None,
     max_tokens: Annotated[
-        int | None, typer.Option(help="Pairs: longest answer.", show_default="by the length of the source")
+        int | None,
+        typer.Option(help="Pairs: largest number of tokens of an answer.", show_default="by the length of the source"),
     ] = None,
-    repetition_penalty: Annotated[float | None, typer.Option(help="Pairs: above 1 repeats less.")] = None,
-    temperature: Annotated[float | None, typer.Option(help="Pairs: for --method sample.")] = None,
-    n_best: Annotated[int | None, typer.Option(help="Pairs: so many answers for each line.")] = None,
-    scores: Annotated[bool, typer.Option("--scores", help="Pairs: the score before each answer.")] = False,
-    alignments: Annotated[bool, typer.Option("--alignments", help="Pairs: source-target links behind each.")] = False,
-    as_json: AsJson = False,
+    repetition_penalty: Annotated[
+        float | None, typer.Option(help="Pairs: penalty of repetition; above 1 repeats less.")
+    ] = None,
+    temperature: Annotated[float | None, typer.Option(help="Pairs: temperature of --method sample.")] = None,
+    n_best: Annotated[int | None, typer.Option(help="Pairs: number of answers for each line.")] = None,
+    scores: Annotated[bool, typer.Option("--scores", help="Pairs: print the score before each answer.")] = False,
+    alignments: Annotated[bool, typer.Option("--alignments", help="Pairs: print which words belong together.")] = False,
+    as_json: shared.AsJson = False,
 ) -> None:
-    """Let a model answer: translate lines, forecast what comes after a series, label sequences, tag a text.
+    """Predict with a model: translate lines, forecast a series, label sequences, tag a text.
 
     Pairs: an answer for each line of a file or of standard input, in order, however many there are.
     """
@@ -384,12 +374,12 @@ def predict(
 
 @app.command()
 def check(
-    run: Annotated[str, typer.Argument(help="A run folder.")],
-    data: Annotated[str | None, typer.Argument(help="A file or data set.", show_default="the run's own")] = None,
-    split: Annotated[str | None, typer.Option(help="valid or test.", show_default="the run's test part")] = None,
-    as_json: AsJson = False,
+    run: shared.RunFolder,
+    data: shared.RunData = None,
+    split: shared.Split = None,
+    as_json: shared.AsJson = False,
 ) -> None:
-    """Check that a model keeps what every model should, on your data; exit code 1 where it does not.
+    """Check the invariances that every model should keep on your data; exit code 1 where one is broken.
 
     Padding, the other rows of a batch and what comes later change no log-probability; micro-batches give the gradient
     of the whole batch, steps what the parallel pass gives; saving loses nothing; probabilities sum to one.
@@ -406,13 +396,16 @@ def check(
         raise typer.Exit(1)
 
 
+app.command()(probe)
+
+
 @app.command()
 def reproduce(
-    recipe: Annotated[str | None, typer.Argument(help="A recipe's name or file.", show_default="list them")] = None,
-    out: Annotated[Path | None, typer.Option(help="The run folder.", show_default="runs/RECIPE")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="A shortened form, to see that it runs.")] = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
-    as_json: AsJson = False,
+    recipe: Annotated[str | None, typer.Argument(help="Name or file of a recipe.", show_default="list them")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder of the run.", show_default="runs/RECIPE")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Run a shortened form, to see that it works.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")] = False,
+    as_json: shared.AsJson = False,
 ) -> None:
     """Train a recipe, score it, and say whether it reached the published figure."""
     from .reproducing import list_recipes, run_recipe
@@ -425,9 +418,9 @@ def reproduce(
 
 @app.command()
 def export(
-    run: Annotated[Path, typer.Argument(help="A run folder.")],
-    path: Annotated[Path, typer.Argument(help="The file to write.")],
-    to: Annotated[str, typer.Option(help="The format: arpa.")] = "arpa",
+    run: Annotated[Path, typer.Argument(help="Folder of a run.")],
+    path: Annotated[Path, typer.Argument(help="File to write.")],
+    to: Annotated[str, typer.Option(help="Format of the file: arpa.")] = "arpa",
 ) -> None:
     """Write a model in another tool's format."""
     check_run(run)
@@ -441,9 +434,9 @@ def export(
 
 @app.command("import")
 def import_(
-    format_: Annotated[str, typer.Argument(metavar="FORMAT", help="arpa.")],
-    path: Annotated[Path, typer.Argument(help="The file to read.")],
-    out: Annotated[Path, typer.Option(help="The run folder to make.")],
+    format_: Annotated[str, typer.Argument(metavar="FORMAT", help="Format of the file: arpa.")],
+    path: Annotated[Path, typer.Argument(help="File to read.")],
+    out: Annotated[Path, typer.Option(help="Folder of the run to make.")],
 ) -> None:
     """Make a run from another tool's file."""
     from ..interop.runs import import_run
@@ -455,9 +448,10 @@ def import_(
 
 @app.command()
 def models(
-    name: Annotated[str | None, typer.Argument(help="A family, to see its settings.")] = None, as_json: AsJson = False
+    name: Annotated[str | None, typer.Argument(help="Family, to see its settings.")] = None,
+    as_json: shared.AsJson = False,
 ) -> None:
-    """The families, or the settings of one."""
+    """List the families, or the settings of one."""
     from .results import say_results
     from .tables import family_facts, family_settings, family_table
 
@@ -469,8 +463,8 @@ def models(
 
 
 @app.command()
-def doctor(as_json: AsJson = False) -> None:
-    """What this machine has, and whether seqwise can work on it."""
+def doctor(as_json: shared.AsJson = False) -> None:
+    """Show what this machine has, and whether seqwise can work on it."""
     from .doctor import examine
 
     found = examine()

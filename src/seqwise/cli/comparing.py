@@ -12,11 +12,12 @@ from typing import Any
 import typer
 
 from ..api import free_path
-from ..comparison.assemble import write_results
-from ..comparison.compare import Watch, choose_settings, run_comparison
-from ..comparison.folder import Folder
+from ..comparison.aggregate import write_results
+from ..comparison.compare import Watch, run_comparison
+from ..comparison.request import ComparisonRequest
 from ..comparison.results import Comparison
 from ..comparison.table import table_rows
+from ..comparison.workspace import Workspace
 from ..errors import ConfigError
 from ..wording import counted
 from .progress import LINE_SECONDS
@@ -40,7 +41,7 @@ def run_compare(
         settings, path = None, out
     else:
         data = data or [DEFAULT_DATA]
-        settings, path = choose_settings(data, **options), out or free_path(data, "compare")
+        settings, path = ComparisonRequest(data, **options).settings(), out or free_path(data, "compare")
     with _watching() as watch, ctrl_c() as wants_stop:
         found = run_comparison(path, settings, watch=watch, wants_stop=wants_stop)
     if as_json:
@@ -53,7 +54,7 @@ def run_compare(
 
 
 def rebuild_report(path: Path) -> None:
-    write_results(Folder(path))
+    write_results(Workspace(path))
     say(f"{path / 'report.html'}: written")
 
 

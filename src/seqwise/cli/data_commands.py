@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .options import AsJson, names_of
+from .options import AsJson, Columns, SplitAt, Task, Test, Valid, names_of
 from .terminal import say
 
 data_app = typer.Typer(help="Data sets: list them, get them, check data before training.", no_args_is_help=True)
@@ -15,7 +15,7 @@ data_app = typer.Typer(help="Data sets: list them, get them, check data before t
 
 @data_app.command("list")
 def data_list(as_json: AsJson = False) -> None:
-    """The built-in corpora and the public data sets."""
+    """List the built-in corpora and the public data sets."""
     from ..data.catalogue import catalogue
 
     if as_json:
@@ -25,7 +25,7 @@ def data_list(as_json: AsJson = False) -> None:
         return
     for found in catalogue():
         where = "built in" if found.built_in else "at hand" if found.at_hand else found.how_to_get
-        say(f"{found.name:<18} {found.title} [{found.licence}] ({where})")
+        say(f"{found.name:<21} {found.title} [{found.licence}] ({where})")
 
 
 @data_app.command("get")
@@ -37,7 +37,7 @@ def data_get(names: Annotated[list[str], typer.Argument(help="Names from: seqwis
     for name in names:
         total = sum(file.num_bytes for file in PUBLIC[name].files.values()) if name in PUBLIC else 0
         with bytes_bar(name, total) as advance:
-            found = get_public(name, progress=advance)
+            found = get_public(name, on_progress=advance)
         for part, path in found.items():
             verify(PUBLIC[name].files[part], path)
             say(f"{name} {part}: {path} (sha256 verified)")
@@ -46,17 +46,17 @@ def data_get(names: Annotated[list[str], typer.Argument(help="Names from: seqwis
 @data_app.command("check")
 def data_check(
     data: Annotated[list[str], typer.Argument(help="Text, pairs or a .csv: files, a folder, or a data set.")],
-    task: Annotated[str | None, typer.Option(help="text, numbers or pairs.", show_default="by the data")] = None,
-    columns: Annotated[str | None, typer.Option(help="Columns to read; of pairs source and target.")] = None,
-    valid: Annotated[str | None, typer.Option(help="A file to validate on.")] = None,
-    test: Annotated[str | None, typer.Option(help="A file to test on.")] = None,
-    split_at: Annotated[str | None, typer.Option(help="Shares in per cent.", show_default="90/5/5")] = None,
+    task: Task = None,
+    columns: Columns = None,
+    valid: Valid = None,
+    test: Test = None,
+    split_at: SplitAt = None,
     as_json: AsJson = False,
 ) -> None:
-    """Look at data before training.
+    """Check data before training.
 
-    Text: encoding, odd lines, leakage between parts, vocabulary, memory and time. Numbers: gaps, far values, season.
-    Pairs: lengths, sides that do not belong together, copies, leakage between parts.
+    Text: encoding, suspicious lines, leakage between parts, vocabulary, memory and time. Numbers: gaps, outliers,
+    season. Pairs: lengths, sides that do not belong together, copies, leakage between parts.
     """
     from .preflight import given_data
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 
 from .. import __version__
-from ..data.folders import cache_folder, data_folders
+from ..data.paths import cache_folder, data_folders
 from ..wording import counted
 
 PACKAGES = ("torch", "numpy", "numba", "tokenizers", "safetensors", "typer", "rich")

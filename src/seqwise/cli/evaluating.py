@@ -10,7 +10,8 @@ from ..errors import ConfigError
 from ..wording import counted
 from .progress import display
 from .results import say_results
-from .tables import columns, scores_shown
+from .score_tables import scores_shown
+from .tables import columns
 from .terminal import say
 
 
@@ -28,7 +29,7 @@ def score_runs(
 ) -> None:
     with display() as shown:
         scores = {
-            name: run.evaluate(data, split=split, advance=shown.prepare, tell=shown.tell, **options)
+            name: run.evaluate(data, split=split, on_progress=shown.prepare, tell=shown.tell, **options)
             for name, run in trained.items()
         }
     if as_json:

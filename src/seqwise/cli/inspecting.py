@@ -46,7 +46,7 @@ def inspect_runs(
 
 
 def _unseen(run: TrainedRun) -> str | None:
-    """What is read where nothing is given: the first run's unseen text; rows of numbers each run finds by itself."""
+    """What is read where nothing is given: the first run's held-out text; rows of numbers each run finds by itself."""
     try:
         return run.unseen_text(UNSEEN)
     except DataError as error:

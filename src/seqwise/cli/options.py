@@ -6,12 +6,37 @@ from typing import Annotated
 
 import typer
 
-Method = Annotated[str | None, typer.Option(help="Pairs: beam, greedy, sample, exhaustive.", show_default="beam")]
-BeamWidth = Annotated[int | None, typer.Option(help="Pairs: hypotheses kept.", show_default="5")]
-LengthPenalty = Annotated[float | None, typer.Option(help="Pairs: power of the norm of lengths.", show_default="1")]
-LengthForm = Annotated[str | None, typer.Option(help="Pairs: power or gnmt.", show_default="gnmt")]
+RunFolder = Annotated[str, typer.Argument(help="Folder of a run.")]
+RunData = Annotated[str | None, typer.Argument(help="File or data set to read.", show_default="the run's own")]
+Task = Annotated[
+    str | None, typer.Option(help="What to learn: text, numbers, label or pairs.", show_default="chosen by the data")
+]
+Columns = Annotated[str | None, typer.Option(help="Columns to read, separated by commas; of pairs source and target.")]
 Season = Annotated[
-    int | None, typer.Option(help="Numbers: steps after which all columns repeat; 1 for none.", show_default="found")
+    int | None,
+    typer.Option(
+        help="Numbers: steps after which all columns repeat; 1 for no season.", show_default="found in the data"
+    ),
+]
+Valid = Annotated[str | None, typer.Option(help="File to validate on.")]
+Test = Annotated[str | None, typer.Option(help="File to test on.")]
+SplitAt = Annotated[
+    str | None,
+    typer.Option(help="Shares of the training, validation and test part in per cent.", show_default="90/5/5"),
+]
+Split = Annotated[str | None, typer.Option(help="Part to read: valid or test.", show_default="the run's test part")]
+Horizon = Annotated[int | None, typer.Option(help="Numbers: steps ahead to forecast.", show_default="24")]
+Method = Annotated[
+    str | None, typer.Option(help="Pairs: how to search: beam, greedy, sample or exhaustive.", show_default="beam")
+]
+BeamWidth = Annotated[
+    int | None, typer.Option(help="Pairs: number of hypotheses that beam search keeps.", show_default="5")
+]
+LengthPenalty = Annotated[
+    float | None, typer.Option(help="Pairs: exponent of the length that scores are divided by.", show_default="1")
+]
+LengthForm = Annotated[
+    str | None, typer.Option(help="Pairs: form of the length penalty: power or gnmt.", show_default="gnmt")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for a program to read.")]
 

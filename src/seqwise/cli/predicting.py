@@ -12,6 +12,7 @@ from ..api import TrainedRun
 from ..data.pair_files import languages_of, source_texts
 from ..decoding.translate import Answer
 from ..errors import DataError
+from ..goals.goal import AnswersRows
 from ..wording import plural
 from .progress import counting
 from .results import say_results
@@ -53,6 +54,9 @@ def answer_part(
     run: TrainedRun, data: str | None, split: str | None, options: dict[str, Any], *, as_json: bool
 ) -> None:
     """What is no question for each line: forecasts, labels, tags."""
+    if as_json and isinstance(run.goal, AnswersRows):
+        say_results("predict", run.predictions(data, split=split))
+        return
     lines = run.predict(data, split=split, **options)
     if not as_json:
         for line in lines:

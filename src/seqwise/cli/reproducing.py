@@ -44,10 +44,10 @@ def run_recipe(name: str, *, out: Path | None, quick: bool, should_resume: bool,
     began = time.perf_counter()
     with display() as shown:
         if should_resume:
-            session = resume(out, tell=shown.tell, advance=shown.prepare)
+            session = resume(out, tell=shown.tell, on_progress=shown.prepare)
             quick = quick or file.is_quick(session.run)
         else:
-            session = file.prepare(out, quick=quick, tell=shown.tell, advance=shown.prepare)
+            session = file.prepare(out, quick=quick, tell=shown.tell, on_progress=shown.prepare)
         with ctrl_c() as wants_stop:
             session.train(shown.report, wants_stop=wants_stop, tell=shown.tell)
     if session.is_interrupted:
@@ -55,7 +55,7 @@ def run_recipe(name: str, *, out: Path | None, quick: bool, should_resume: bool,
         raise typer.Exit(130)
     with display() as shown:
         options = file.evaluate_options()
-        score = TrainedRun(out).evaluate(split=recipe.split, advance=shown.prepare, **options).to_dict()
+        score = TrainedRun(out).evaluate(split=recipe.split, on_progress=shown.prepare, **options).to_dict()
     value, minutes = score[recipe.metric], (time.perf_counter() - began) / 60
     reached = None if quick else recipe.reached(value)
     found = {

@@ -42,7 +42,7 @@ def run_training(
             if config_file is not None or start_from is not None:
                 raise ConfigError("--resume goes on with the run's own settings; drop --config and --from.")
             asked = _asked(data, model, overrides, options)
-            session = resume(out, asked=asked, tell=shown.tell, advance=shown.prepare)
+            session = resume(out, asked=asked, tell=shown.tell, on_progress=shown.prepare)
         else:
             if not data:
                 raise ConfigError("what should be read? Name a file, a folder or a data set (see: seqwise data list).")
@@ -53,7 +53,7 @@ def run_training(
             model = "gpt" if model is None else model
             asked = {"start_from": start_from, "config_file": config_file, "overrides": overrides, **options}
             request = Request.of(data, model=model, out=out or free_path(data, model), **asked)
-            session = prepare(request, tell=shown.tell, advance=shown.prepare)
+            session = prepare(request, tell=shown.tell, on_progress=shown.prepare)
         with ctrl_c() as wants_stop:
             session.train(shown.report, wants_stop=wants_stop, tell=shown.tell)
     _conclude(session, as_json=as_json)

@@ -9,15 +9,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
-from ..data.examples import ExampleStore
+from ..data.annotated import TaggedRow
 from ..data.numbers import NumberStore
 from ..data.pair_store import PairStore
-from ..data.schema import Schema, ValueSpec
+from ..data.schema import Schema, TagSpec, ValueSpec
 from ..data.store import TokenStore
-from ..evaluation.answers import AnswerScore
+from ..data.text_examples import TextStore
+from ..evaluation.answers import AnswerStore, LabelSetScore, NumberScore
+from ..evaluation.entities import TagScore
 from ..evaluation.forecasts import ForecastScore
 from ..evaluation.segments import Segments
 from ..evaluation.translations import Likelihood, TranslationScore
@@ -40,7 +43,7 @@ def token_frequencies(
     goal: AnyGoal, train: TokenStore, store: TokenStore, schema: Schema, config: DataConfig
 ) -> Baseline:
     model = Ngram(NgramConfig(order=1), schema)
-    model.fit(np.asarray(train.first(MAX_TOKENS).ids, dtype=np.int64))
+    model.fit(np.asarray(train.take(MAX_TOKENS).ids, dtype=np.int64))
     score = goal.score(model, store, schema, config, scored="baseline")
     return Baseline("the frequency of each token", score.segments)
 
@@ -89,14 +92,32 @@ def _log_densities(store: NumberStore, lag: int | None, spread: np.ndarray) -> n
     return np.asarray(np.where(np.isnan(each), 0.0, each).sum(axis=1))
 
 
-def most_frequent_answer(train: ExampleStore, store: ExampleStore) -> Baseline:
-    nats = np.zeros(len(store))
+def most_frequent_answer(train: AnswerStore, store: AnswerStore, *, scale: float = 1.0) -> Baseline:
+    """`scale`: what one of a number stands for."""
     if np.issubdtype(store.answers.dtype, np.floating):
-        error = store.answers - train.answers.mean()
-        return Baseline("the mean", AnswerScore(nats, None, error**2, "baseline").segments)
-    labels, counts = np.unique(train.answers, return_counts=True)
-    is_right = store.answers == labels[counts.argmax()]
-    return Baseline("the most frequent label", AnswerScore(nats, is_right, None, "baseline").segments)
+        answers, wanted = np.full(len(store), train.answers.mean() * scale), store.answers * scale
+        return Baseline("the mean", NumberScore(wanted, answers, np.zeros(len(store)), "baseline").segments)
+    if store.answers.ndim == 2:
+        usual = np.tile(train.answers.mean(axis=0) >= 0.5, (len(store), 1))
+        score = LabelSetScore(store.answers, usual, np.zeros(len(store)), [], "baseline")
+        return Baseline("the labels that most rows have", score.segments)
+    labels, counts = np.unique(train.answers[train.answers >= 0], return_counts=True)
+    is_wrong = store.answers != labels[counts.argmax()]
+    return Baseline("the most frequent label", Segments.of(is_wrong, np.ones(len(store))))
+
+
+def most_frequent_tag(train: Sequence[TaggedRow], store: TextStore, spec: TagSpec) -> Baseline:
+    """Each word has the tag that it has most often in training; one that is not there, the most frequent of all."""
+    counts: dict[str, Counter[str]] = {}
+    for row in train:
+        for word, tag in zip(row.words, row.tags, strict=True):
+            counts.setdefault(word, Counter())[tag] += 1
+    usual = {word: found.most_common(1)[0][0] for word, found in counts.items()}
+    of_all = Counter(tag for row in train for tag in row.tags).most_common(1)[0][0]
+    rows = cast(Sequence[TaggedRow], store.rows)
+    answers = [[usual.get(word, of_all) for word in row.words] for row in rows]
+    score = TagScore([list(row.tags) for row in rows], answers, 0.0, spec.scheme, "baseline")
+    return Baseline("the most frequent tag of each word", score.segments)
 
 
 def most_frequent_target(train: Sequence[str], store: PairStore) -> Baseline:

@@ -7,33 +7,27 @@ import math
 import shutil
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from ..config import parse_json
-from ..data.pipes import owned
-from ..errors import CheckpointError, ConfigError, DataError, did_you_mean
+from ..data.schema import ASKED_FOR
+from ..errors import CheckpointError, ConfigError, DataError
 from ..evaluation.segments import Metric, Segments
-from ..machine import available_cores, wanted_threads
 from ..models import MODELS
 from ..pages.quantities import duration
-from ..tasks import TASKS, Task, task_for, task_named
-from ..text import TOKENIZERS
-from ..training.overrides import absolute
-from .assemble import write_results
-from .folder import Folder
-from .nursery import STOPPED, Ended, Job, Nursery, check_can_fork
+from .aggregate import write_results
+from .fork_server import STOPPED, Ended, ForkServer, Job, check_can_fork
 from .plan import (
     MAX_TIMING,
     SCORING_SHARE,
-    Limits,
     Settings,
     Standing,
     Trial,
     amount_to_score,
     amount_to_validate,
-    choose_models,
-    choose_seeds,
+    entrants,
     finals,
     ladder,
     minutes_for_all,
@@ -41,6 +35,7 @@ from .plan import (
     seconds_left,
 )
 from .results import Comparison, Stage
+from .workspace import Workspace
 
 POLL_SECONDS = 0.3
 WRITE_SECONDS = 5.0  # between two versions of the results
@@ -61,82 +56,6 @@ class Watch(Protocol):
     def end(self, trial: str, sentence: str) -> None: ...
 
 
-def choose_settings(
-    source: str | Path | Sequence[str | Path],
-    *,
-    minutes: float = 10.0,
-    models: Sequence[str] | None = None,
-    tokenizers: Sequence[str] | None = None,
-    task: str | None = None,
-    columns: Sequence[str] = (),
-    season: int | None = None,
-    valid: str | None = None,
-    test: str | None = None,
-    split: str | None = None,
-    seeds: int | None = None,
-    seed: int = 0,
-    workers: int = 1,
-    max_parameters: int | None = None,
-    max_latency_ms: float | None = None,
-    max_megabytes: float | None = None,
-) -> Settings:
-    """What was asked for, checked, and the rest chosen."""
-    _check_numbers(
-        {
-            "--minutes": (minutes, 0.0),
-            "--max-latency-ms": (max_latency_ms, 0.0),
-            "--max-megabytes": (max_megabytes, 0.0),
-            "--seeds": (seeds, 1),
-            "--workers": (workers, 1),
-            "--max-parameters": (max_parameters, 1),
-            "--seed": (seed, 0),
-            "--season": (season, 1),
-        }
-    )
-    cores = available_cores()
-    if workers > cores:
-        raise ConfigError(f"--workers {workers} is more than the {cores} cores that may be used here; ask for fewer.")
-    sources = [absolute(s) for s in owned([source] if isinstance(source, str | Path) else source, task)]
-    valid, test = (part and absolute(owned([part], task)[0]) for part in (valid, test))
-    chosen = task_named(task_for(task, sources, columns))
-    _check_options(chosen, {"tokenizers": bool(tokenizers), "season": season is not None})
-    for tokenizer in tokenizers or ():
-        if tokenizer not in TOKENIZERS:
-            raise ConfigError(f'unknown tokenizer "{tokenizer}". {did_you_mean(tokenizer, TOKENIZERS)}')
-    return Settings(
-        source=sources,
-        minutes=minutes,
-        models=choose_models(models, chosen.name),
-        tokenizers=list(dict.fromkeys(tokenizers or ["auto"])),
-        task=chosen.name,
-        columns=list(columns),
-        season=season,
-        valid=valid,
-        test=test,
-        split=split,
-        seeds=seeds or choose_seeds(minutes),
-        seed=seed,
-        workers=workers,
-        threads=min(wanted_threads() or cores, max(1, cores // workers)),
-        limits=Limits(max_parameters, max_latency_ms, max_megabytes),
-    )
-
-
-def _check_numbers(asked: dict[str, tuple[float | None, float]]) -> None:
-    """Each is at least so much; above it, where that is written as a fraction."""
-    for name, (value, least) in asked.items():
-        is_open = isinstance(least, float)
-        if value is not None and not (math.isfinite(value) and (value > least if is_open else value >= least)):
-            raise ConfigError(f"{name} {value:g} should be {'above' if is_open else 'at least'} {least:g}.")
-
-
-def _check_options(task: Task, asked: dict[str, bool]) -> None:
-    """Refuse an option that is for another task."""
-    for name in (name for name, is_asked in asked.items() if is_asked and name not in task.options):
-        holding = " or ".join(known.name for known in TASKS.values() if name in known.options)
-        raise ConfigError(f"--{name} goes with {holding}, and this is taken for {task.name}; drop it.")
-
-
 class _Silent:
     def tell(self, sentence: str) -> None: ...
     def begin(self, what: str, trials: Sequence[str]) -> None: ...
@@ -153,12 +72,12 @@ def run_comparison(
 ) -> Comparison:
     """Begin a comparison in a folder, or go on with the one that is there (no settings). Stopped, it is incomplete."""
     check_can_fork()
-    folder = Folder(path)
+    folder = Workspace(path)
     if settings is not None:
         folder.create(settings)
     chosen = folder.settings
-    with Nursery(path) as nursery:
-        runner = _Runner(folder, chosen, nursery, watch or _Silent(), wants_stop)
+    with ForkServer(path) as server:
+        runner = _Runner(folder, chosen, server, watch or _Silent(), wants_stop)
         try:
             runner.prepare()
             runner.plan()
@@ -171,9 +90,9 @@ def run_comparison(
 
 class _Runner:
     def __init__(
-        self, folder: Folder, settings: Settings, nursery: Nursery, watch: Watch, wants_stop: Callable[[], bool]
+        self, folder: Workspace, settings: Settings, server: ForkServer, watch: Watch, wants_stop: Callable[[], bool]
     ):
-        self.folder, self.settings, self.nursery, self.watch = folder, settings, nursery, watch
+        self.folder, self.settings, self.server, self.watch = folder, settings, server, watch
         self.wants_stop = wants_stop
         self.is_stopped = False
         self.began = time.perf_counter()
@@ -201,8 +120,8 @@ class _Runner:
             return
         if any(self.folder.found(trial.name, "trained") for trial in self.folder.trials):
             raise CheckpointError(
-                f"{self.folder.path} was begun by an older seqwise, which planned otherwise. Begin the comparison "
-                "anew, with another --out."
+                f"{self.folder.path} was begun by an older seqwise, which planned otherwise. Start the comparison "
+                "again, with another --out."
             )
         if not self.folder.trials:
             self.folder.save_plan(ladder(self.settings, self._clock()).trials)
@@ -225,7 +144,7 @@ class _Runner:
         }
         made = ladder(self.settings, self._clock(), timings)
         amount = amount_to_validate(made.trials, timings)
-        self.nursery.start(Job("baseline", str(amount)))
+        self.server.start(Job("baseline", str(amount)))
         (ended,) = self._wait()
         if self.is_stopped:
             return
@@ -268,15 +187,29 @@ class _Runner:
         """Read and encode the data; where that was done before, see that it is the same."""
         self.watch.tell("reading the data")
         is_begun = (self.folder.path / "prepared.json").exists()
-        self.nursery.start(Job("check" if is_begun else "prepare", "data"))
+        self.server.start(Job("check" if is_begun else "prepare", "data"))
         (ended,) = self._wait()
         if self.is_stopped:
             return
         if ended.code:
             raise DataError(ended.reason)
-        data = self.folder.read("prepared.json")["data"]
+        prepared = self.folder.read("prepared.json")
+        data, kinds = prepared["data"], prepared.get("kinds", [prepared["kind"]])
         for sentence in (data["description"], *data.get("notes", ())):
             self.watch.tell(sentence)
+        self._leave_out(kinds)
+
+    def _leave_out(self, kinds: Sequence[str]) -> None:
+        """Who does the task, but not what this very data asks for, does not take part."""
+        by_name = entrants(self.settings.task)
+        doing = [name for name in self.settings.models if by_name[name].row.does(kinds)]
+        asked = " and ".join(ASKED_FOR[kind] for kind in kinds)
+        if not doing:
+            raise ConfigError(f"none of {', '.join(self.settings.models)} answers {asked}, which this data asks for.")
+        for name in self.settings.models:
+            if name not in doing:
+                self.watch.tell(f"{name} takes no part: it does not answer {asked}")
+        self.settings = replace(self.settings, models=doing)
 
     def _work(self, what: str, kind: str, trials: Sequence[Trial], *, done: str, until: float = math.inf) -> None:
         """A job for each trial that has not had it yet, as many at once as there are workers; none is begun later than
@@ -286,12 +219,12 @@ class _Runner:
             self.folder.forget(trial.name, "failed")
         waiting = list(todo)
         self.watch.begin(what, [trial.name for trial in trials])
-        while (waiting or self.nursery.running) and not self.is_stopped:
+        while (waiting or self.server.running) and not self.is_stopped:
             if self._clock() > until:
                 waiting = []
-            while waiting and len(self.nursery.running) < self.settings.workers:
-                self.nursery.start(Job(kind, waiting.pop(0).name))
-            for ended in self._wait() if self.nursery.running else []:
+            while waiting and len(self.server.running) < self.settings.workers:
+                self.server.start(Job(kind, waiting.pop(0).name))
+            for ended in self._wait() if self.server.running else []:
                 self._take_in(ended, done)
 
     def _wait(self) -> list[Ended]:
@@ -300,12 +233,12 @@ class _Runner:
         while True:
             if self.wants_stop() and not self.is_stopped:
                 self.is_stopped = True
-                self.nursery.stop_all()
-            found += self.nursery.ended(POLL_SECONDS)
-            for job in self.nursery.running:
+                self.server.stop_all()
+            found += self.server.ended(POLL_SECONDS)
+            for job in self.server.running:
                 if job.kind == "train" and (line := _last_line(self.folder.run(job.name) / "log.jsonl")):
                     self.watch.progress(job.name, line)
-            if found and not (self.is_stopped and self.nursery.running):
+            if found and not (self.is_stopped and self.server.running):
                 return found
 
     def _take_in(self, ended: Ended, done: str) -> None:
@@ -353,7 +286,7 @@ class _Runner:
     def _write(self, *, is_complete: bool) -> Comparison:
         self.written = time.monotonic()
         self.folder.save_clock(self._clock(), is_complete=is_complete)
-        return write_results(self.folder, {job.name for job in self.nursery.running})
+        return write_results(self.folder, {job.name for job in self.server.running})
 
 
 def _told(found: dict[str, Any]) -> str:

@@ -32,12 +32,12 @@ from ..training.preparing import MAX_VALID_TOKENS, prepare, resume, sizes_in_wor
 from ..training.request import Request
 from ..training.session import Session
 from ..training.timing import seconds_per_step
-from .folder import Folder
 from .measure import SUBJECTS, Subject, Timer
 from .plan import MIN_SCORED, Timing, Trial, entrants
+from .workspace import Workspace
 
 WantsStop = Callable[[], bool]
-LATEST = 1.1  # times its share of the clock: who is still at work then is ended as it is
+MAX_OVERRUN = 1.1  # times its share of the clock: who is still at work then is ended as it is
 TIMING_SHARE = 0.05  # of the budget, to time all entries
 FASTER_ALONE = 1.1  # times as long with several threads as with one
 TIMED_TOKENS = 20_000  # of the training part, that a family which counts or iterates learns from to be timed
@@ -47,16 +47,16 @@ EACH_VALIDATION = 0.03  # of a trial's time, for each validation of a family tha
 
 def prepare_data(folder: Path, name: str, wants_stop: WantsStop) -> bool:
     """Read the data, learn the vocabularies, encode all parts: once, for all trials."""
-    comparison = Folder(folder)
-    settings = comparison.settings
+    workspace = Workspace(folder)
+    settings = workspace.settings
     task, began = task_named(settings.task), time.perf_counter()
-    data = task.open(_data_config(comparison))
+    data = task.open(_data_config(workspace))
     kinds, stores = {}, {}
     for tokenizer in settings.tokenizers:
         schema = task.schema(data, TokenizerConfig(kind=tokenizer), print)  # type: ignore[arg-type]
         if isinstance(schema.main_spec, TokenSpec):
             kinds[tokenizer] = schema.main_spec.tokenizer.kind
-        path = comparison.vocab(tokenizer)
+        path = workspace.vocab(tokenizer)
         path.mkdir(parents=True, exist_ok=True)
         schema.save(path)
         stores = task.stores(data, schema)
@@ -72,6 +72,7 @@ def prepare_data(folder: Path, name: str, wants_stop: WantsStop) -> bool:
         },
         "scored": scored,
         "kind": schema.kind,
+        "kinds": list(schema.kinds),
         "tokenizers": kinds,
         "machine": {
             "cores": f"{settings.workers} x {settings.threads} of {os.cpu_count()}",
@@ -82,7 +83,7 @@ def prepare_data(folder: Path, name: str, wants_stop: WantsStop) -> bool:
     }
     found |= subject.passage(data, scored)
     found["seconds"] = time.perf_counter() - began
-    comparison.write("prepared.json", found)
+    workspace.write("prepared.json", found)
     return False
 
 
@@ -96,9 +97,9 @@ def _processor() -> str:
 
 def check_data(folder: Path, name: str, wants_stop: WantsStop) -> bool:
     """Before a comparison goes on: is the data still what it was?"""
-    comparison = Folder(folder)
-    settings, was = comparison.settings, comparison.read("prepared.json")["data"]["fingerprint"]
-    fingerprint = task_named(settings.task).open(_data_config(comparison)).fingerprint
+    workspace = Workspace(folder)
+    settings, was = workspace.settings, workspace.read("prepared.json")["data"]["fingerprint"]
+    fingerprint = task_named(settings.task).open(_data_config(workspace)).fingerprint
     if fingerprint != was:
         raise CheckpointError(
             f"{', '.join(settings.source)} has changed since the comparison began (sha256 {fingerprint[:12]}…, was "
@@ -110,16 +111,16 @@ def check_data(folder: Path, name: str, wants_stop: WantsStop) -> bool:
 def time_trial(folder: Path, name: str, wants_stop: WantsStop) -> bool:
     """How long an update and a scoring take here and now; what was made for it is thrown away."""
     began = time.perf_counter()
-    comparison = Folder(folder)
-    settings, trial = comparison.settings, comparison.trial(name)
-    threads = comparison.read("plan.json").get("threads", 0)
+    workspace = Workspace(folder)
+    settings, trial = workspace.settings, workspace.trial(name)
+    threads = workspace.read("plan.json").get("threads", 0)
     torch.set_num_threads(threads or settings.threads)
-    scratch = comparison.path / "timing" / name
+    scratch = workspace.path / "timing" / name
     shutil.rmtree(scratch, ignore_errors=True)
-    session = _begin(comparison, trial, scratch, seconds=60 * trial.minutes, threads=threads or settings.threads)
+    session = _begin(workspace, trial, scratch, seconds=60 * trial.minutes, threads=threads or settings.threads)
     learns_by, subject = family(trial.family).learns[session.run.schema.kind], SUBJECTS[session.run.schema.kind]
     start = time.perf_counter() - began
-    seconds = TIMING_SHARE * 60 * settings.minutes * settings.workers / len(comparison.trials)
+    seconds = TIMING_SHARE * 60 * settings.minutes * settings.workers / len(workspace.trials)
     update = 0.0
     if learns_by == "gradients":
         model = session.run.build_model()
@@ -135,25 +136,25 @@ def time_trial(folder: Path, name: str, wants_stop: WantsStop) -> bool:
     shutil.rmtree(scratch, ignore_errors=True)
     units = subject.amount(session.stores["valid"])
     found = Timing(start, update, score, units, threads or settings.threads, time.perf_counter() - began)
-    comparison.save_found(name, "timed", asdict(found))
+    workspace.save_found(name, "timed", asdict(found))
     return False
 
 
 def _seconds_of_update(session: Session, model: nn.Module, seconds: float) -> float:
     config = session.run.config.training
     batches = session.goal.batches(session.stores["train"], model, config)
-    return seconds_per_step(model, batches, config, longest=seconds / 3, least=2).each
+    return seconds_per_step(model, batches, config, max_seconds=seconds / 3, min_steps=2).each
 
 
 def _seconds_of_scoring(session: Session, subject: Subject[Any, Any, Any], model: Model, seconds: float) -> float:
     """Of one unit of the validation part: more of it is scored while that takes little time."""
-    run, task, most = session.run, session.task, subject.timed
+    run, task, limit = session.run, session.task, subject.timed
     config, options = subject.as_if_trained(run.config.data), subject.score_options(model)
     while True:
-        store, is_whole = subject.beginning(task, session.data, "valid", run.schema, most)
+        store, is_whole = subject.take(task, session.data, "valid", run.schema, limit)
         began = time.perf_counter()
         session.goal.score(model, store, run.schema, config, scored="timing", **options)
-        took, most = time.perf_counter() - began, 8 * most
+        took, limit = time.perf_counter() - began, 8 * limit
         if is_whole or 8 * took > seconds / 3:
             return took / max(1, subject.amount(store))
 
@@ -165,7 +166,7 @@ def _quickly_learned(session: Session, learns_by: str) -> Any:
     chosen = {name: size for name, size in sizes.items() if vars(run.config.model).get(name) == 0}
     row = family(run.config.model_name)
     model = row.build(replace(run.config.model, **chosen), run.schema)
-    sequences = goal.sequences(goal.beginning(session.stores["train"], TIMED_TOKENS), model)
+    sequences = goal.sequences(goal.take(session.stores["train"], TIMED_TOKENS), model)
     if learns_by == "counting":
         model.fit(sequences[0])
     else:
@@ -175,34 +176,34 @@ def _quickly_learned(session: Session, learns_by: str) -> Any:
 
 def score_baseline(folder: Path, name: str, wants_stop: WantsStop) -> bool:
     """What one gets without learning on so much of the validation part (`name`), for each tokenizer."""
-    comparison, amount = Folder(folder), int(name)
-    settings = comparison.settings
-    task, config = task_named(settings.task), _data_config(comparison)
+    workspace, amount = Workspace(folder), int(name)
+    settings = workspace.settings
+    task, config = task_named(settings.task), _data_config(workspace)
     data, found = task.open(config), {}
     for tokenizer in settings.tokenizers:
-        schema = Schema.load(comparison.vocab(tokenizer))
+        schema = Schema.load(workspace.vocab(tokenizer))
         subject = SUBJECTS[schema.kind]
-        store, _ = subject.beginning(task, data, "valid", schema, amount)
+        store, _ = subject.take(task, data, "valid", schema, amount)
         baseline = subject.baseline(task, data, store, schema, config)
         found[tokenizer] = {"name": baseline.name, "segments": baseline.segments.to_dict()}
-    comparison.write("baseline.json", found)
+    workspace.write("baseline.json", found)
     return False
 
 
 def train_trial(folder: Path, name: str, wants_stop: WantsStop) -> bool:
     """Train one trial, or go on with it. All that its process does counts as its share of the clock."""
     began = time.perf_counter()
-    comparison = Folder(folder)
-    trial, out = comparison.trial(name), comparison.run(name)
-    plan = comparison.read("plan.json")
-    amount, timing = int(plan["valid_amount"]), comparison.timing(trial.entry)
+    workspace = Workspace(folder)
+    trial, out = workspace.trial(name), workspace.run(name)
+    plan = workspace.read("plan.json")
+    amount, timing = int(plan["valid_amount"]), workspace.timing(trial.entry)
     torch.set_num_threads(plan["threads"])
-    before = (comparison.found(name, "clock") or {"seconds": 0.0})["seconds"]
+    before = (workspace.found(name, "clock") or {"seconds": 0.0})["seconds"]
     to_train = 60 * trial.minutes - timing.start - amount * timing.score
     if (out / "config.toml").exists():
         session = resume(out, tell=print)
     else:
-        session = _begin(comparison, trial, out, seconds=to_train, threads=plan["threads"])
+        session = _begin(workspace, trial, out, seconds=to_train, threads=plan["threads"])
     is_late = False
 
     def clock() -> float:
@@ -210,18 +211,18 @@ def train_trial(folder: Path, name: str, wants_stop: WantsStop) -> bool:
 
     def should_stop() -> bool:
         nonlocal is_late
-        is_late = clock() > LATEST * 60 * trial.minutes - amount * timing.score
+        is_late = clock() > MAX_OVERRUN * 60 * trial.minutes - amount * timing.score
         return is_late or wants_stop()
 
     for _ in session.reports(wants_stop=should_stop, tell=print):
         pass
     if session.is_interrupted and not is_late:
-        comparison.save_found(name, "clock", {"seconds": clock()})
+        workspace.save_found(name, "clock", {"seconds": clock()})
         return True
     if not (out / "model.safetensors").exists():
         _keep_last(session.run)
     found = _trained(session, amount)
-    comparison.save_found(name, "trained", {"seconds": clock(), "is_late": session.is_interrupted, **found})
+    workspace.save_found(name, "trained", {"seconds": clock(), "is_late": session.is_interrupted, **found})
     return False
 
 
@@ -232,38 +233,38 @@ def _trained(session: Session, amount: int) -> dict[str, Any]:
     def score(model: Model) -> Score:
         nonlocal validating
         started = time.perf_counter()
-        store, is_whole = subject.beginning(session.task, session.data, "valid", run.schema, amount)
-        about = f"valid{'' if is_whole else f'[:{subject.amount(store)}]'}:{session.data.fingerprint[:8]}"
+        store, is_whole = subject.take(session.task, session.data, "valid", run.schema, amount)
+        scored = f"valid{'' if is_whole else f'[:{subject.amount(store)}]'}:{session.data.fingerprint[:8]}"
         config, options = run.config.data, subject.score_options(model)
-        found = session.goal.score(model, store, run.schema, config, scored=about, **options)
+        found = session.goal.score(model, store, run.schema, config, scored=scored, **options)
         validating = (time.perf_counter() - started) / max(1, subject.amount(store))
         return found
 
     session.score_with = score
-    scored, log = session.finish(print), list(run.read_log())
+    result, log = session.finish(print), list(run.read_log())
     is_network = family(run.config.model_name).learns[run.schema.kind] == "gradients"
     return {
         "updates": log[-1]["step"] if is_network else None,
         "train_tokens": run.config.training.train_tokens,
-        "valid": scored.segments.value,
-        "metric": asdict(scored.metric),
-        "validated": scored.segments.to_dict(),
+        "valid": result.segments.value,
+        "metric": asdict(result.metric),
+        "validated": result.segments.to_dict(),
         "scoring_seconds_per_unit": validating,
         "settings": sizes_in_words(run.config, run.schema),
         "tokens_per_second": log[-1]["tokens_per_second"],
         "best_at": _best_at(log),
-        "curve": _curve(log, session.goal.loss_as_value(scored)),
+        "curve": _curve(log, session.goal.loss_as_value(result)),
     }
 
 
-def _begin(comparison: Folder, trial: Trial, out: Path, *, seconds: float, threads: int) -> Session:
+def _begin(workspace: Workspace, trial: Trial, out: Path, *, seconds: float, threads: int) -> Session:
     """A run of the trial that may take so many seconds."""
-    settings, timing = comparison.settings, comparison.timing(trial.entry)
-    row, schema = entrants(settings.task)[trial.entrant].row, Schema.load(comparison.vocab(trial.tokenizer))
+    settings, timing = workspace.settings, workspace.timing(trial.entry)
+    row, schema = entrants(settings.task)[trial.entrant].row, Schema.load(workspace.vocab(trial.tokenizer))
     overrides = [f"training.threads={threads}", f"training.seed={trial.seed}", "training.num_samples=0"]
     overrides += entrants(settings.task)[trial.entrant].settings
     if settings.limits.parameters:
-        overrides.append(f"training.most_parameters={settings.limits.parameters}")
+        overrides.append(f"training.max_parameters={settings.limits.parameters}")
     if row.learns[schema.kind] != "gradients" and timing.score:  # networks find out for themselves what fits
         affordable = EACH_VALIDATION * seconds / timing.score
         overrides.append(f"training.valid_tokens={int(min(MAX_VALID_TOKENS, max(MIN_SCORED, affordable)))}")
@@ -310,19 +311,19 @@ def _curve(log: list[dict[str, Any]], as_value: Callable[[float], float] | None)
 
 def score_trial(folder: Path, name: str, wants_stop: WantsStop) -> bool:
     """Score one trained run on the part that no choice was made by, and measure the rest."""
-    comparison = Folder(folder)
-    settings, prepared = comparison.settings, comparison.read("prepared.json")
-    plan = comparison.read("plan.json")
+    workspace = Workspace(folder)
+    settings, prepared = workspace.settings, workspace.read("prepared.json")
+    plan = workspace.read("plan.json")
     torch.set_num_threads(plan["threads"])
-    run, task = Run.open(comparison.run(name)), task_named(settings.task)
+    run, task = Run.open(workspace.run(name)), task_named(settings.task)
     subject, goal = SUBJECTS[run.schema.kind], goal_of(task, run.schema)
     model = run.load_model()
     data = task.open(run.config.data)
     part = prepared["scored"]
     began = time.perf_counter()
-    store, is_whole = subject.beginning(task, data, part, run.schema, int(plan["scored_amount"]))
-    about = f"{part}{'' if is_whole else f'[:{subject.amount(store)}]'}:{data.fingerprint[:8]}"
-    score = goal.score(model, store, run.schema, run.config.data, scored=about, **subject.score_options(model))
+    store, is_whole = subject.take(task, data, part, run.schema, int(plan["scored_amount"]))
+    scored = f"{part}{'' if is_whole else f'[:{subject.amount(store)}]'}:{data.fingerprint[:8]}"
+    score = goal.score(model, store, run.schema, run.config.data, scored=scored, **subject.score_options(model))
     seconds = time.perf_counter() - began
     numbers = {name: value for name, value in score.to_dict().items() if isinstance(value, float)}
     found: dict[str, Any] = {
@@ -339,7 +340,7 @@ def score_trial(folder: Path, name: str, wants_stop: WantsStop) -> bool:
     found |= subject.measure(run, model, data, store, prepared.get("passage", ""), score, timer)
     found["not_measured"] = timer.left_out
     found["measuring_seconds"] = time.perf_counter() - began
-    comparison.save_found(name, "scored", found)
+    workspace.save_found(name, "scored", found)
     return False
 
 
@@ -349,8 +350,8 @@ def _bytes_to_ship(run: Run) -> int:
     return sum(file.stat().st_size for file in files)
 
 
-def _data_config(comparison: Folder) -> DataConfig:
-    settings = comparison.settings
+def _data_config(workspace: Workspace) -> DataConfig:
+    settings = workspace.settings
     return DataConfig(
         source=settings.source,
         valid=settings.valid,
@@ -364,7 +365,7 @@ def _data_config(comparison: Folder) -> DataConfig:
 def warm_up(folder: Path) -> None:
     """Load what each trial would otherwise load at the cost of its share. Called before the first fork: nothing here
     may start a thread."""
-    settings = Folder(folder).settings
+    settings = Workspace(folder).settings
     for name in settings.models:
         row = entrants(settings.task)[name].row
         for kind, learner in row.learns.items():

@@ -4,8 +4,7 @@ back."""
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Sized
+from collections.abc import Sized
 from dataclasses import asdict, replace
 from typing import Any, Protocol, TypeVar
 
@@ -13,11 +12,10 @@ import numpy as np
 import torch
 
 from ..data.batch import Batch, Values
-from ..data.examples import ExampleData, ExampleStore
 from ..data.numbers import NumberData, NumberStore
 from ..data.pair_store import PairStore
 from ..data.pairs import PairData
-from ..data.schema import LABEL, NEXT_TOKEN, NEXT_VALUES, NUMBER, SEQUENCE, Schema, TokenSpec, ValueSpec
+from ..data.schema import LABEL, LABELS, NEXT_TOKEN, NEXT_VALUES, NUMBER, SEQUENCE, TAG, Schema, TokenSpec, ValueSpec
 from ..data.source import TextData
 from ..data.store import TokenStore, store_of_text
 from ..decoding import DecodingConfig, generate
@@ -26,20 +24,22 @@ from ..evaluation.likelihood import nats_by_position, token_nats
 from ..evaluation.translations import TranslationScore
 from ..goals import AnyGoal
 from ..goals.sequence import SequenceGoal
-from ..models.contract import Answerer, Forecaster, LanguageModel, Translator, evaluating
+from ..models.contract import Forecaster, LanguageModel, Translator, evaluating
 from ..run import Run
 from ..settings import DataConfig
 from ..tasks import Task, goal_of
 from ..text import Tokenizer
-from .baselines import Baseline, most_frequent_answer, most_frequent_target, naive_forecast, token_frequencies
-from .memorised import longest_match
+from .answers import AnswerSubject, TagSubject
+from .baselines import Baseline, most_frequent_target, naive_forecast, token_frequencies
+from .memorization import longest_match
+from .timer import Timer as Timer
 
 SAMPLES, SAMPLE_CHARACTERS = 3, 400
 SAMPLE_TEMPERATURE = 0.8
 SHOWN_PAIRS = 5
-MANY = 16  # texts written at once, to see how fast it can go
+TIMED_TEXTS = 16  # texts written at once, to see how fast it can go
 TIMED_TOKENS = 64
-LONGEST_CONTEXT = 512
+MAX_CONTEXT_TOKENS = 512
 MIN_WINDOWS, MAX_WINDOWS = 8, 256  # read to see what a long context is worth
 MATCHING_SECONDS = 1e-7  # to look for the samples in the training part, per character of it, about
 PASSAGE_CHARACTERS = 1500
@@ -66,12 +66,12 @@ class Subject(Protocol[D, S, M]):
         """What all models are shown side by side on, and what belongs to it: fields of a Comparison."""
         ...
 
-    def beginning(self, task: Task, data: D, part: str, schema: Schema, most: int) -> tuple[S, bool]:
+    def take(self, task: Task, data: D, part: str, schema: Schema, limit: int) -> tuple[S, bool]:
         """What every model is scored on, and whether that is the whole part."""
         ...
 
     def amount(self, store: S) -> int:
-        """How much a store holds, in the unit of `most`: characters, steps or examples."""
+        """How much a store holds, in the unit of `limit`: characters, steps or examples."""
         ...
 
     def baseline(self, task: Task, data: D, store: S, schema: Schema, config: DataConfig) -> Baseline:
@@ -88,36 +88,6 @@ class Subject(Protocol[D, S, M]):
         ...
 
 
-class Timer:
-    """Seconds that may be spent, and what was left out when they were gone."""
-
-    def __init__(self, seconds: float, per_unit: float = 0.0):
-        self.ends = time.perf_counter() + seconds
-        self.per_unit = per_unit
-        """Seconds of scoring one unit of a part, as it was just measured."""
-        self.left_out: list[str] = []
-
-    @property
-    def left(self) -> float:
-        return max(0.0, self.ends - time.perf_counter())
-
-    def has_time_for(self, what: str, seconds: float = 0.0) -> bool:
-        """Whether it would fit; what does not is remembered."""
-        fits = self.left > seconds
-        if not fits:
-            self.left_out.append(what)
-        return fits
-
-    def best_of_two(self, work: Callable[[], Any]) -> float:
-        """Seconds; the first time prepares what later ones find, and is all there is where time is short."""
-        times: list[float] = []
-        while not times or (len(times) < 2 and 2 * times[0] < self.left):
-            began = time.perf_counter()
-            work()
-            times.append(time.perf_counter() - began)
-        return max(1e-9, min(times))
-
-
 class TextSubject:
     timed = 2000
 
@@ -129,12 +99,12 @@ class TextSubject:
         match = longest_match([passage[: SAMPLES * SAMPLE_CHARACTERS]], data.parts["train"].blocks())
         return {"passage": passage, "held_out_match": asdict(match)}
 
-    def beginning(self, task: Task, data: TextData, part: str, schema: Schema, most: int) -> tuple[Any, bool]:
+    def take(self, task: Task, data: TextData, part: str, schema: Schema, limit: int) -> tuple[Any, bool]:
         """Of a long text the same characters for all, whatever their tokenizer."""
-        if data.characters[part] <= most:
+        if data.characters[part] <= limit:
             return task.store(data, part, schema), True
         tokenizer = schema.input("tokens", TokenSpec).tokenizer
-        return store_of_text(beginning_of(data, part, most), tokenizer), False
+        return store_of_text(beginning_of(data, part, limit), tokenizer), False
 
     def amount(self, store: TokenStore) -> int:
         return store.num_chars
@@ -160,14 +130,14 @@ class TextSubject:
         wanted = max(1, round(SAMPLE_CHARACTERS / per_token))
         if timer.has_time_for("samples", wanted * one):
             found["samples"] = samples = sample_texts(model, tokenizer, wanted)
-            if timer.has_time_for("what was memorised", MATCHING_SECONDS * data.characters["train"]):
-                found["memorised"] = asdict(longest_match(samples, data.parts["train"].blocks()))
+            if timer.has_time_for("memorization", MATCHING_SECONDS * data.characters["train"]):
+                found["memorization"] = asdict(longest_match(samples, data.parts["train"].blocks()))
         if timer.has_time_for("surprise", len(passage) * timer.per_unit):
             found["surprise"] = surprise(model, tokenizer, passage)
         if timer.has_time_for("tokens/s", 2 * TIMED_TOKENS * one):
-            many = timer.best_of_two(lambda: generate(model, prompt * MANY, timed))
-            found["generation_tokens_per_second"] = MANY * TIMED_TOKENS / many
-        per_window = LONGEST_CONTEXT * per_token * timer.per_unit
+            many = timer.best_of_two(lambda: generate(model, prompt * TIMED_TEXTS, timed))
+            found["generation_tokens_per_second"] = TIMED_TEXTS * TIMED_TOKENS / many
+        per_window = MAX_CONTEXT_TOKENS * per_token * timer.per_unit
         if timer.has_time_for("score by position", MIN_WINDOWS * per_window):
             windows = int(min(MAX_WINDOWS, timer.left / max(1e-12, per_window)))
             found["by_position"] = by_position(model, store, per_token, windows)
@@ -184,8 +154,8 @@ class NumberSubject:
         start = data.parts[part].start
         return {"passage_values": data.values[start : start + PASSAGE_STEPS, 0].tolist()}
 
-    def beginning(self, task: Task, data: NumberData, part: str, schema: Schema, most: int) -> tuple[Any, bool]:
-        return _beginning(goal_of(task, schema), task.store(data, part, schema), most)
+    def take(self, task: Task, data: NumberData, part: str, schema: Schema, limit: int) -> tuple[Any, bool]:
+        return _take(goal_of(task, schema), task.store(data, part, schema), limit)
 
     def amount(self, store: NumberStore) -> int:
         return len(store) + 1 - store.first
@@ -225,45 +195,6 @@ class NumberSubject:
         }
 
 
-class LabelSubject:
-    timed = 200
-
-    def sizes(self, data: ExampleData, stores: dict[str, Any]) -> dict[str, int]:
-        return {part: len(store) for part, store in stores.items()}
-
-    def passage(self, data: ExampleData, part: str) -> dict[str, Any]:
-        return {}
-
-    def beginning(self, task: Task, data: ExampleData, part: str, schema: Schema, most: int) -> tuple[Any, bool]:
-        return _beginning(goal_of(task, schema), task.store(data, part, schema), most)
-
-    def amount(self, store: ExampleStore) -> int:
-        return len(store)
-
-    def baseline(
-        self, task: Task, data: ExampleData, store: ExampleStore, schema: Schema, config: DataConfig
-    ) -> Baseline:
-        return most_frequent_answer(task.store(data, "train", schema), store)
-
-    def score_options(self, model: Answerer) -> dict[str, Any]:
-        return {}
-
-    def as_if_trained(self, config: DataConfig) -> DataConfig:
-        return config
-
-    def measure(
-        self, run: Run, model: Answerer, data: ExampleData, store: ExampleStore, passage: str, score: Any, timer: Timer
-    ) -> dict[str, Any]:
-        batch = store.batch(slice(0, 1))
-
-        def answer() -> None:
-            for _ in range(TIMED_STEPS):
-                model.predict(batch)
-
-        with torch.inference_mode(), evaluating(model):
-            return {"ms_per_token": 1000 * timer.best_of_two(answer) / TIMED_STEPS}
-
-
 class PairSubject:
     timed = 200
 
@@ -273,11 +204,11 @@ class PairSubject:
     def passage(self, data: PairData, part: str) -> dict[str, Any]:
         return {}
 
-    def beginning(self, task: Task, data: PairData, part: str, schema: Schema, most: int) -> tuple[Any, bool]:
+    def take(self, task: Task, data: PairData, part: str, schema: Schema, limit: int) -> tuple[Any, bool]:
         """The same pairs for all, whatever their tokenizer."""
         store = task.store(data, part, schema)
         characters = np.cumsum([len(target) for _, target in data.parts[part]])
-        num = max(1, int(np.searchsorted(characters, most, side="right")))
+        num = max(1, int(np.searchsorted(characters, limit, side="right")))
         return (store, True) if num >= store.num_pairs else (store.pairs(num), False)
 
     def amount(self, store: PairStore) -> int:
@@ -328,21 +259,23 @@ class PairSubject:
         if timer.has_time_for("ms/token"):
             found["ms_per_token"] = 1000 * seconds_per_token(sources[:1])
         if timer.has_time_for("tokens/s"):
-            found["generation_tokens_per_second"] = 1 / seconds_per_token(sources[:MANY])
+            found["generation_tokens_per_second"] = 1 / seconds_per_token(sources[:TIMED_TEXTS])
         return found
 
 
 SUBJECTS: dict[str, Subject[Any, Any, Any]] = {
     NEXT_TOKEN: TextSubject(),
     NEXT_VALUES: NumberSubject(),
-    LABEL: LabelSubject(),
-    NUMBER: LabelSubject(),
+    LABEL: AnswerSubject(),
+    LABELS: AnswerSubject(),
+    NUMBER: AnswerSubject(),
+    TAG: TagSubject(),
     SEQUENCE: PairSubject(),
 }
 
 
-def _beginning(goal: AnyGoal, store: Sized, most: int) -> tuple[Any, bool]:
-    cut = goal.beginning(store, most)
+def _take(goal: AnyGoal, store: Sized, limit: int) -> tuple[Any, bool]:
+    cut = goal.take(store, limit)
     return cut, len(cut) == len(store)
 
 
@@ -365,12 +298,10 @@ def surprise(model: LanguageModel, tokenizer: Tokenizer, passage: str) -> list[t
     return list(zip(pieces, (nats / math.log(2)).tolist(), strict=True))
 
 
-def by_position(
-    model: LanguageModel, store: TokenStore, per_token: float, most_windows: int
-) -> list[tuple[int, float]]:
+def by_position(model: LanguageModel, store: TokenStore, per_token: float, max_windows: int) -> list[tuple[int, float]]:
     """(characters read before, bits per character): the mean over positions up to twice as far."""
     letters = float(store.spelling.values.sum()) / store.num_tokens  # of unknown words, wherever they stand
-    nats = nats_by_position(model, store, context=LONGEST_CONTEXT, most_windows=most_windows) + letters
+    nats = nats_by_position(model, store, context=MAX_CONTEXT_TOKENS, max_windows=max_windows) + letters
     found, start = [], 0
     while start < len(nats):
         end = min(len(nats), max(start + 1, 2 * start))
@@ -387,11 +318,11 @@ def choose_passage(data: TextData, part: str) -> str:
     return cut[: cut.rfind("\n") + 1] if "\n" in cut[PASSAGE_CHARACTERS // 2 :] else cut
 
 
-def beginning_of(data: TextData, part: str, most: int) -> str:
+def beginning_of(data: TextData, part: str, limit: int) -> str:
     """The first characters of a part."""
     text = ""
     for block in data.parts[part].blocks():
-        text += block[: most - len(text)]
-        if len(text) == most:
+        text += block[: limit - len(text)]
+        if len(text) == limit:
             break
     return text

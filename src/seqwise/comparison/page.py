@@ -47,7 +47,7 @@ LIMIT_WORDS = {
 INTERVAL = "95 % interval"
 """A title over two columns: strips that can be compared, and the numbers."""
 IS_OPEN = ' class="is-open"'
-MUCH_LONGER = 1.15  # times its share: worth telling
+TOLD_OVERRUN = 1.15  # times its share: worth telling
 
 
 def write_page(comparison: Comparison) -> str:
@@ -92,7 +92,7 @@ def looks_of(comparison: Comparison) -> dict[str, Look]:
 def _title(comparison: Comparison) -> str:
     num = sum(entry.status != "left out" for entry in comparison.ladder)
     what = f"{num} models compared" if num != 1 else "One model"
-    return f"{what} on {visible(str(comparison.data.get('name', 'the data')), most=100)}"
+    return f"{what} on {visible(str(comparison.data.get('name', 'the data')), limit=100)}"
 
 
 def _head(comparison: Comparison) -> str:
@@ -167,7 +167,7 @@ def _shares(comparison: Comparison) -> str:
     seeds = ", all seeds together" if comparison.seeds > 1 else ""
     sentence = f"Each model had {share_in_words(had)} to be loaded, trained and validated{seeds}"
     longest = max(had, key=lambda entry: entry.training_seconds)
-    if longest.training_seconds > MUCH_LONGER * 60 * longest.minutes:
+    if longest.training_seconds > TOLD_OVERRUN * 60 * longest.minutes:
         sentence += f"; {shown(longest.name)} took {duration(longest.training_seconds)}, the longest"
     return f"{sentence}."
 
@@ -222,7 +222,7 @@ def _neighbours(comparison: Comparison) -> Section:
         )
     heads = ["neighbours", "the order is", f"gain in {metric.short}", INTERVAL]
     lead = (
-        "Each model against the next one in the ranking, on the same stretches of data. Where the interval holds zero, "
+        "Each model against the next one in the ranking, on the same segments of data. Where the interval holds zero, "
         "another sample of the data could turn the order around."
     )
     body = ""
@@ -355,15 +355,15 @@ def _time(comparison: Comparison) -> Section:
 
 
 def _repeat(comparison: Comparison) -> Section:
-    body = f'<pre tabindex="0"><code>{shown(comparison.command, most=10_000)}</code></pre>'
+    body = f'<pre tabindex="0"><code>{shown(comparison.command, limit=10_000)}</code></pre>'
     if commands := commands_of(comparison):
-        lines = "\n".join(shown(line, most=10_000) for line in commands)
+        lines = "\n".join(shown(line, limit=10_000) for line in commands)
         body += "<p>Each model is a run folder that stands alone. In the folder of this page:</p>"
         body += f'<pre tabindex="0"><code>{lines}</code></pre>'
     fingerprint = str(comparison.data.get("fingerprint", ""))
     facts = {**comparison.machine, "threads": str(comparison.threads), "data fingerprint": fingerprint}
     body += f"<h3>Measured on</h3>{fact_list(facts)}"
-    lead = "The first line does it all again; seconds and speeds depend on the machine, the values hardly."
+    lead = "The first line does it all again; seconds and speeds depend on the machine, the scores almost not."
     return Section("repeat", "How to repeat it", lead, body)
 
 

@@ -22,14 +22,14 @@ from .results import Stage
 
 RESERVE = 0.12  # of the budget, for scoring and measuring at the end
 LADDER_SHARE = 0.5  # of the time to train, where that is enough for all
-MIN_UPDATES = 100  # with fewer, a network has hardly left its random start
+MIN_UPDATES = 100  # with fewer, a network is still close to its random start
 PLANNED_UPDATES = 150  # so that a machine that gets slower still makes MIN_UPDATES
 MIN_SECONDS = 3.0  # to train anything
 TRAINING_SHARE = 0.8  # of a trial's time, at most, that goes into updates: the rest is timing and validation
 VALIDATING_SHARE = 0.12  # of a trial's time, for the validation that ranks it
 SCORING_SHARE = 0.6  # of what is left at the end; the rest is for samples, speeds and pages
 MIN_SCORED, MAX_SCORED = 2_000, 2_000_000  # characters of text, steps, or examples of a part
-MOST_FINALISTS = 2
+MAX_FINALISTS = 2
 WORTH_TRAINING_LONGER = 1.5  # times its share of the ladder: else one finalist gets all
 STILL_IN_REACH = 0.12  # of the first finalist's value: a second one further behind would only take its time
 STILL_IMPROVING = 0.7  # of its steps: the best moment was not before
@@ -58,7 +58,7 @@ def entrants(task: str) -> dict[str, Entrant]:
     """All that do a task, by name, in the order of the lineage. Of seq2seq each kind of attention takes part."""
     found, kinds = [], task_named(task).kinds
     for name, row in MODELS.items():
-        if not row.does(kinds):
+        if not row.does_some(kinds):
             continue
         if name == "seq2seq":
             found += [Entrant(f"{name}-{kind}", name, (f"model.attention={kind}",)) for kind in ATTENTIONS]
@@ -145,7 +145,7 @@ class Timing:
     took: float = 0.0
     """To measure all this."""
 
-    def least(self, ranked_by: int = MIN_SCORED) -> float:
+    def min_seconds(self, ranked_by: int = MIN_SCORED) -> float:
         """The shortest share in which it can learn something and be ranked by so many units."""
         learning = max(MIN_SECONDS, PLANNED_UPDATES * self.update / TRAINING_SHARE)
         return self.start + learning + min(ranked_by, self.units) * self.score
@@ -186,7 +186,9 @@ def choose_models(asked: Sequence[str] | None, task: str) -> list[str]:
             raise ConfigError(f'unknown family "{name}". {did_you_mean(name, [*MODELS, *fitting])}')
         if name not in families and name not in fitting:
             raise ConfigError(f"{name} does not do the task {task}. Families that do: {', '.join(fitting)}.")
-    return [name for name, entrant in fitting.items() if not asked or name in asked or entrant.family in asked]
+    if asked:
+        return [name for name, entrant in fitting.items() if name in asked or entrant.family in asked]
+    return [name for name, entrant in fitting.items() if entrant.row.takes_part]
 
 
 def choose_seeds(minutes: float) -> int:
@@ -211,8 +213,8 @@ def ladder(settings: Settings, spent: float, timings: Mapping[str, Timing] | Non
     made = _fitting(settings, [entry for entry in everyone if names[entry] in timings], timings, seconds)
     made.left_out.update({name: NOT_TIMED for name in names.values() if name not in timings})
     if not made.trials:
-        least = min((timing.least() for timing in timings.values()), default=60 * settings.minutes)
-        enough = math.ceil(100 * minutes_for(settings, [least] * settings.seeds, spent)) / 100
+        min_seconds = min((timing.min_seconds() for timing in timings.values()), default=60 * settings.minutes)
+        enough = math.ceil(100 * minutes_for(settings, [min_seconds] * settings.seeds, spent)) / 100
         raise ConfigError(
             f"--minutes {settings.minutes:g} is too short to read this data and to train and score a single model: "
             f"that takes about {enough:g} minutes on this machine now."
@@ -247,12 +249,12 @@ def _fitting(
 ) -> Ladder:
     """As many entries as can learn something in equal shares of the time; the most expensive are left out."""
 
-    def least(entry: tuple[str, str]) -> float:
-        return timings[entry_name(settings, *entry, "ladder")].least(ranked_by)
+    def min_seconds(entry: tuple[str, str]) -> float:
+        return timings[entry_name(settings, *entry, "ladder")].min_seconds(ranked_by)
 
     def alone(entry: tuple[str, str]) -> float:
         """Seconds of the wall clock that all its seeds would take."""
-        return least(entry) * len(_in_equal_shares(settings, [entry], "ladder", 0.0)) / settings.workers
+        return min_seconds(entry) * len(_in_equal_shares(settings, [entry], "ladder", 0.0)) / settings.workers
 
     cheapest_first, share = sorted(entries, key=alone), 0.0
     for num in range(len(entries), 0, -1):
@@ -260,34 +262,36 @@ def _fitting(
         for part in (LADDER_SHARE, 1.0):  # rather no finals than somebody left out
             trials = _in_equal_shares(settings, chosen, "ladder", part * seconds)
             share = 60 * trials[0].minutes
-            if share >= max(map(least, chosen)):
+            if share >= max(map(min_seconds, chosen)):
                 left_out = [entry for entry in entries if entry not in chosen]
                 shares = {
                     e: 60 * _in_equal_shares(settings, [*chosen, e], "ladder", seconds)[0].minutes for e in left_out
                 }
-                why = {entry_name(settings, *e, "ladder"): _why_not(least(e), shares[e]) for e in left_out}
+                why = {entry_name(settings, *e, "ladder"): _why_not(min_seconds(e), shares[e]) for e in left_out}
                 return Ladder(trials, why)
-    return Ladder([], {entry_name(settings, *e, "ladder"): _why_not(least(e), max(0.0, share)) for e in entries})
+    return Ladder([], {entry_name(settings, *e, "ladder"): _why_not(min_seconds(e), max(0.0, share)) for e in entries})
 
 
-def _why_not(least: float, share: float) -> str:
-    needed, there = duration(least), duration(share)
+def _why_not(min_seconds: float, share: float) -> str:
+    needed, there = duration(min_seconds), duration(share)
     short = (
-        f"its share would be {there}" if share < least and needed != there else "with it no share would be long enough"
+        f"its share would be {there}"
+        if share < min_seconds and needed != there
+        else "with it no share would be long enough"
     )
     return f"to learn anything it needs {needed} on this machine now, and {short}"
 
 
-def minutes_for(settings: Settings, least: Sequence[float], spent: float) -> float:
+def minutes_for(settings: Settings, min_seconds: Sequence[float], spent: float) -> float:
     """The shortest budget in which trials of these shortest shares (seconds) can all be trained in equal shares."""
-    rounds = -(-len(least) // settings.workers)
-    return (rounds * max(least) + spent) / (1 - RESERVE) / 60
+    rounds = -(-len(min_seconds) // settings.workers)
+    return (rounds * max(min_seconds) + spent) / (1 - RESERVE) / 60
 
 
 def minutes_for_all(settings: Settings, timings: Mapping[str, Timing], spent: float) -> float:
     """The shortest budget in which nobody is left out; who was not timed is thought to be no slower than the others."""
     num_trials = len(settings.models) * len(settings.tokenizers) * settings.seeds
-    return minutes_for(settings, [max(timing.least() for timing in timings.values())] * num_trials, spent)
+    return minutes_for(settings, [max(timing.min_seconds() for timing in timings.values())] * num_trials, spent)
 
 
 def amount_to_validate(trials: Sequence[Trial], timings: Mapping[str, Timing]) -> int:
@@ -316,7 +320,7 @@ def finals(
     ]
     if not improving:
         return [], "no family was still improving when its share was over, so the rest of the time was not used"
-    rivals = [s for s in improving[1:MOST_FINALISTS] if _is_in_reach(s.value, improving[0].value)]
+    rivals = [s for s in improving[1:MAX_FINALISTS] if _is_in_reach(s.value, improving[0].value)]
     for chosen in ([improving[0], *rivals], improving[:1]):
         trials = _in_equal_shares(settings, [(s.entrant, s.tokenizer) for s in chosen], "final", seconds)
         if trials[0].minutes >= WORTH_TRAINING_LONGER * share:

@@ -17,6 +17,7 @@ from ..evaluation.segments import Metric as Metric
 from .words import KIND_OF_TASK, Words, words_for
 
 FORMAT = 1
+RENAMED = {"memorised": "memorization"}  # fields of an entry: their names before, and now
 Stage = Literal["ladder", "final"]
 Status = Literal["waiting", "running", "stopped", "done", "failed", "left out"]
 
@@ -25,7 +26,7 @@ Status = Literal["waiting", "running", "stopped", "done", "failed", "left out"]
 class Figure:
     value: float
     low: float
-    """95 %, by resampling stretches of the data (and seeds, where there are several); without ends where there is too
+    """95 %, by resampling segments of the data (and seeds, where there are several); without ends where there is too
     little data for an interval."""
     high: float
 
@@ -45,7 +46,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Match:
-    """The longest stretch of a text that stands in the training part, word for word."""
+    """The longest segment of a text that stands in the training part, word for word."""
 
     length: int
     """Characters."""
@@ -92,10 +93,15 @@ class Entry:
     by_position: list[tuple[int, float]] = field(default_factory=list)
     """(characters that were read before, value): does it use a long context?"""
     samples: list[str] = field(default_factory=list)
-    memorised: Match | None = None
-    """Longest stretch of the samples that stands in the training part."""
+    memorization: Match | None = None
+    """Longest segment of the samples that stands in the training part."""
     surprise: list[tuple[str, float]] = field(default_factory=list)
     """The passage, piece by piece, with the bits each took."""
+    confusion: dict[str, Any] = field(default_factory=dict)
+    """Labels: their names, and how often each (row) was answered by each (column) on the scored part."""
+    answers: list[tuple[str, float]] = field(default_factory=list)
+    """Labels and tags: what it says of each of the comparison's examples, and the probability of what was wanted;
+    of numbers minus the distance from it, of tags whether all are right."""
     forecast: list[tuple[float, float, float]] = field(default_factory=list)
     """Numbers: middle, low and high of the first column, step by step from the start of the passage on."""
     updates: int | None = None
@@ -112,7 +118,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Gap:
-    """Neighbours in the ranking, tested in pairs on the same stretches."""
+    """Neighbours in the ranking, tested in pairs on the same segments."""
 
     better: str
     worse: str
@@ -155,11 +161,13 @@ class Comparison:
     recommendation: list[str] = field(default_factory=list)
     """Two to four sentences; the first one says what was not trained."""
     passage: str = ""
-    """Text: the stretch of the scored part that `surprise` colours."""
+    """Text: the segment of the scored part that `surprise` colours."""
+    examples: list[tuple[str, str]] = field(default_factory=list)
+    """Labels and tags: texts of the scored part, and what should be answered: what an entry's `answers` are to."""
     passage_values: list[float | None] = field(default_factory=list)
     """Numbers: what came, first column, for `forecast` to be seen against; None where it is missing."""
     held_out_match: Match | None = None
-    """As `memorised`, for as much of the scored part as there are samples: what real text shares with the training."""
+    """As `memorization`, for as much of the scored part as there are samples: what real text shares with training."""
     is_complete: bool = False
     format: int = FORMAT
     seqwise: str = ""
@@ -198,6 +206,7 @@ class Comparison:
         made["metric"] = Metric(**found["metric"])
         made["ladder"], made["final"] = ([_entry(one) for one in found[stage]] for stage in ("ladder", "final"))
         made["gaps"] = [_gap(gap) for gap in found["gaps"]]
+        made["examples"] = [(text, answer) for text, answer in found.get("examples", ())]
         made["held_out_match"] = _maybe(Match, found["held_out_match"])
         return cls(**made)
 
@@ -209,17 +218,24 @@ class Comparison:
             raise DataError(f"{path} holds no comparison ({error}). Run: seqwise compare DATA.") from None
 
 
+def with_new_names(found: dict[str, Any]) -> dict[str, Any]:
+    """What versions before wrote of an entry, by the names of today."""
+    return {RENAMED.get(name, name): value for name, value in found.items()}
+
+
 def _entry(found: dict[str, Any]) -> Entry:
+    found = with_new_names(found)
     return Entry(
         **{
             **found,
             "test": _maybe(Figure, found["test"] and _with_ends(found["test"], found["test"]["value"] is not None)),
             "more": {name: _number(value) for name, value in found["more"].items()},
-            "memorised": _maybe(Match, found["memorised"]),
+            "memorization": _maybe(Match, found["memorization"]),
             "curve": [Point(**point) for point in found["curve"]],
             "by_position": [(place, value) for place, value in found["by_position"]],
             "surprise": [(piece, bits) for piece, bits in found["surprise"]],
             "forecast": [(middle, low, high) for middle, low, high in found["forecast"]],
+            "answers": [(said, probability) for said, probability in found.get("answers", ())],
         }
     )
 

@@ -157,10 +157,10 @@ def write_markdown(comparison: Comparison) -> str:
             _md(f"{spent}; {total} in all, of {two_figures(found.minutes)} {plural(found.minutes, 'minute')}."),
             "",
         ]
-    lines += ["## How to repeat it", "", f"    {visible(found.command, most=10_000)}", ""]
+    lines += ["## How to repeat it", "", f"    {visible(found.command, limit=10_000)}", ""]
     if commands := commands_of(found):
         lines += ["Each model is a run folder; in the folder of this file:", ""]
-        lines += [*(f"    {visible(command, most=10_000)}" for command in commands), ""]
+        lines += [*(f"    {visible(command, limit=10_000)}" for command in commands), ""]
     return "\n".join(lines)
 
 
@@ -183,7 +183,7 @@ def notes_of(entry: Entry) -> list[str]:
 
 
 def _md(text: str) -> str:
-    return re.sub(r"([\\`*_{}\[\]<>|#~&])", r"\\\1", visible(text, most=10_000))
+    return re.sub(r"([\\`*_{}\[\]<>|#~&])", r"\\\1", visible(text, limit=10_000))
 
 
 def _md_table(rows: list[list[str]]) -> list[str]:

@@ -17,7 +17,7 @@ from .plan import MIN_UPDATES, PLANNED_UPDATES, Limits
 from .results import Entry, Gap, Point
 
 NEAR = 0.15  # of the value: a smaller or faster model that costs more is no alternative
-MUCH = 2.0  # times smaller or faster
+MIN_RATIO = 2.0  # times smaller or faster
 AS_GOOD = 0.03  # of the value, where validation cannot tell two models apart
 SMALLER = 0.9  # times the size of the best: who is as good and that much smaller is preferred
 FIT_FROM = 0.1  # share of a curve that is left out of the fit: what comes first says little of what comes last
@@ -108,7 +108,7 @@ def mark_limits(entry: Entry, limits: Limits) -> Entry:
 def choose_winner(entries: Sequence[Entry], validated: dict[str, Segments], metric: Metric) -> Entry | None:
     """The best by validation that keeps the limits; the smallest of those that validation cannot tell from it.
 
-    `validated` are the stretches of the validation part, where they are known.
+    `validated` are the segments of the validation part, where they are known.
     """
     able = [entry for entry in entries if is_candidate(entry) and not entry.over_limit]
     if not able:
@@ -190,7 +190,7 @@ def _why(winner: Entry, entries: Sequence[Entry], segments: dict[str, Segments],
     low, high = (f"{edge:.{metric.digits}f}" for edge in found.interval)
     if found.is_distinguishable and found.gain > 0:
         how_much = f"{found.gain:.{metric.digits}f} {more} than {other.name}"
-        return f"{use}, {how_much}, the next family (95 %: {low} to {high} on the same stretches)."
+        return f"{use}, {how_much}, the next family (95 %: {low} to {high} on the same segments)."
     if found.is_distinguishable:
         gain = f"{-found.gain:.{metric.digits}f}"
         return f"{use}. Validation chose it; on the scored part {other.name} has {gain} {more}, so look at both."
@@ -202,9 +202,9 @@ def _why(winner: Entry, entries: Sequence[Entry], segments: dict[str, Segments],
 def _trade_off(winner: Entry, entries: Sequence[Entry], metric: Metric) -> list[str]:
     """The most useful other point of the front: much smaller or faster, at a price that is named."""
     assert winner.test is not None
-    most = metric.cost(winner.test.value) + NEAR * abs(winner.test.value)
+    limit = metric.cost(winner.test.value) + NEAR * abs(winner.test.value)
     front = [e for e in entries if e.is_on_front and e.name != winner.name and not e.over_limit]
-    front = [e for e in front if e.test is not None and metric.cost(e.test.value) <= most]
+    front = [e for e in front if e.test is not None and metric.cost(e.test.value) <= limit]
 
     def faster(entry: Entry) -> float:
         return (winner.ms_per_token or 0.0) / entry.ms_per_token if entry.ms_per_token else 1.0
@@ -212,13 +212,13 @@ def _trade_off(winner: Entry, entries: Sequence[Entry], metric: Metric) -> list[
     def smaller(entry: Entry) -> float:
         return winner.bytes_on_disk / max(1, entry.bytes_on_disk)
 
-    worthwhile = [e for e in front if max(faster(e), smaller(e)) >= MUCH]
+    worthwhile = [e for e in front if max(faster(e), smaller(e)) >= MIN_RATIO]
     if not worthwhile:
         return ["No model that comes near it is much smaller or faster."] if len(entries) > 1 else []
     pick = min(worthwhile, key=lambda entry: metric.cost(entry.test.value) if entry.test else math.inf)
     assert pick.test is not None
-    gains = [f"{faster(pick):.1f} times faster"] if faster(pick) >= MUCH else []
-    gains += [f"{smaller(pick):.1f} times smaller"] if smaller(pick) >= MUCH else []
+    gains = [f"{faster(pick):.1f} times faster"] if faster(pick) >= MIN_RATIO else []
+    gains += [f"{smaller(pick):.1f} times smaller"] if smaller(pick) >= MIN_RATIO else []
     price = metric.cost(pick.test.value) - metric.cost(winner.test.value)
     unit = f"{metric.name} {'less' if metric.is_higher_better else 'more'}"
     at = f" at {price:.{metric.digits}f} {unit}" if price > 0 else ", and does no worse on the scored part"

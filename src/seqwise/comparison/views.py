@@ -15,8 +15,8 @@ from .results import Comparison, Entry
 
 LEVELS = (0.25, 0.5, 1, 2, 3, 5, 8)
 """Bits a character at which the colour of the passage changes."""
-MOST_PIECES = 4_000
-MOST_OF_A_SAMPLE = 3_000  # characters
+MAX_PIECES = 4_000
+MAX_SAMPLE_CHARACTERS = 3_000
 
 
 def samples(comparison: Comparison, looks: dict[str, Look]) -> Section:
@@ -24,7 +24,8 @@ def samples(comparison: Comparison, looks: dict[str, Look]) -> Section:
     cards = ""
     for entry in entries:
         texts = "".join(f'<p class="sample" dir="auto">{text}</p>' for text in _marked_samples(entry))
-        copied = f"Copied at most {counted(entry.memorised.length, 'character')} in a row." if entry.memorised else ""
+        match = entry.memorization
+        copied = f"Copied at most {counted(match.length, 'character')} in a row." if match else ""
         cards += (
             f'<article class="card"><h3>{sign(looks[entry.name])}{shown(entry.name)}</h3>'
             f'<p class="aside">{copied}</p>{texts}</article>'
@@ -34,14 +35,14 @@ def samples(comparison: Comparison, looks: dict[str, Look]) -> Section:
     if held_out:
         lead += (
             f" Real text that no model has seen shares {counted(held_out.length, 'character')} in a row with the "
-            f"training part (“{shown(held_out.text, most=200)}”): a model far above that has learned by heart."
+            f"training part (“{shown(held_out.text, limit=200)}”): a model far above that memorized it."
         )
     return Section("samples", "What they write", lead, f'<div class="cards">{cards}</div>' if cards else "")
 
 
 def _marked_samples(entry: Entry) -> list[str]:
-    """The samples, with the memorised stretch marked where it is first found."""
-    copied, samples = entry.memorised.text if entry.memorised else "", []
+    """The samples, with the memorized segment marked where it is first found."""
+    copied, samples = entry.memorization.text if entry.memorization else "", []
     for text in entry.samples:
         before, match, after = text.partition(copied) if copied else (text, "", "")
         samples.append(f"{_sample(before)}<mark>{_sample(match)}</mark>{_sample(after)}" if match else _sample(text))
@@ -50,14 +51,14 @@ def _marked_samples(entry: Entry) -> list[str]:
 
 
 def _sample(text: str) -> str:
-    return escape(visible(text, newline="\n", most=MOST_OF_A_SAMPLE))
+    return escape(visible(text, newline="\n", limit=MAX_SAMPLE_CHARACTERS))
 
 
 def passage(comparison: Comparison) -> Section:
     entries = [entry for entry in comparison.entries if entry.surprise]
     lead = (
-        "The same stretch of unseen text as each model reads it: the stronger the colour, the less it expected the "
-        "piece. Rest on a piece, or step through them with the arrow keys, to see what it cost."
+        "The same segment of held-out text as each model reads it: the stronger the colour, the less it expected the "
+        "piece. Hover over a piece, or step through them with the arrow keys, to see what it cost."
     )
     if not entries:
         return Section("passage", "Where they are surprised", lead, "")
@@ -106,12 +107,12 @@ def _pieces(entry: Entry) -> list[tuple[str, float]]:
     has_spaces = entry.tokenizer != "word"
     return [
         (piece if has_spaces or piece.endswith("\n") else f"{piece} ", bits)
-        for piece, bits in entry.surprise[:MOST_PIECES]
+        for piece, bits in entry.surprise[:MAX_PIECES]
     ]
 
 
 def _piece(piece: str) -> str:
-    return visible(piece, newline="↵\n", most=200)
+    return visible(piece, newline="↵\n", limit=200)
 
 
 def _level(piece: str, bits: float) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..data.schema import LABEL, NEXT_TOKEN, NEXT_VALUES, NUMBER, SEQUENCE
+from ..data.schema import LABEL, LABELS, NEXT_TOKEN, NEXT_VALUES, NUMBER, SEQUENCE, TAG
 
 IN_WINDOWS = (
     "Each model reads windows of the text from nothing. A line that keeps falling uses what stood long before; "
@@ -29,7 +29,7 @@ class Words:
     position_title: str = "Do they use a long context?"
     position_lead: str = IN_WINDOWS
     samples_lead: str = (
-        "What each model writes on its own; the marked stretch stands word for word in the training part."
+        "What each model writes on its own; the marked segment stands word for word in the training part."
     )
 
 
@@ -37,7 +37,9 @@ WORDS = {
     NEXT_TOKEN: Words("characters", "token", 'seqwise generate {} --prompt "…"'),
     NEXT_VALUES: Words(),
     LABEL: Words("sequences", "sequence"),
+    LABELS: Words("sequences", "sequence"),
     NUMBER: Words("sequences", "sequence"),
+    TAG: Words("words", "row", "seqwise predict {} FILE"),
     SEQUENCE: Words(
         "words",
         "token",

@@ -12,9 +12,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ..wording import counted
+
+if TYPE_CHECKING:
+    from .tag_layouts import TagLayout
 
 Answer = str | float | tuple[str, ...]
 """A label, a number, or all labels that are right."""
@@ -46,6 +49,8 @@ class LabelledData:
     """How the parts were made, in words."""
     notes: list[str] = field(default_factory=list)
     """A sentence for each thing that was found or left out."""
+    columns: tuple[str, ...] = ()
+    """What was read of a table, such as text=review and label=stars: to read other files of its kind alike."""
 
     @property
     def labels(self) -> list[str]:
@@ -85,6 +90,10 @@ class TaggedData:
     """How tags mark entities: IOB2, to which others were converted; empty where each word has a tag of its own kind."""
     split: str
     notes: list[str] = field(default_factory=list)
+    columns: tuple[str, ...] = ()
+    """What was read of a file with several columns of tags, such as tags=xpos."""
+    layout: TagLayout | None = None
+    """How the file was written, where its tags are to be written anew."""
 
     @property
     def tags(self) -> list[str]:

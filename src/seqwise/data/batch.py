@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -63,6 +63,19 @@ class Tokens:
     def map(self, change: Change) -> Tokens:
         others = (self.is_token, self.segments, self.characters, self.is_scored)
         return Tokens(change(self.ids), *(_map(change, other) for other in others))
+
+    def shortened(self, limit: int) -> Tokens:
+        """Of rows with more than `limit` tokens, the first and the last half of so many."""
+        lengths = self.lengths
+        if int(lengths.max()) <= limit:
+            return self
+        steps, head = torch.arange(limit, device=lengths.device), limit - limit // 2
+        skipped = (lengths - limit).clamp(min=0).unsqueeze(1)  # (B, 1)
+        places = steps + skipped * (steps >= head)  # (B, limit)
+        is_token = steps < lengths.unsqueeze(1)
+        rows = torch.arange(len(lengths), device=lengths.device).unsqueeze(1)
+        kept = self.map(lambda tensor: tensor[rows, places])
+        return replace(kept, is_token=None if bool(is_token.all()) else is_token)
 
     def crop(self, context: int | None) -> Tokens:
         """Rows that leave no room in the context keep their end."""
@@ -144,6 +157,24 @@ class Labels:
 
     def map(self, change: Change) -> Labels:
         return Labels(change(self.ids))
+
+
+@dataclass(frozen=True)
+class LabelSets:
+    """For each row, which of the labels are right: any number of them."""
+
+    is_right: Tensor  # (B, N) bool
+    is_step = is_target = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.is_right.shape[0], 1
+
+    def count(self) -> int:
+        return len(self.is_right)
+
+    def map(self, change: Change) -> LabelSets:
+        return LabelSets(change(self.is_right))
 
 
 @dataclass(frozen=True)

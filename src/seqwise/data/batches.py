@@ -99,7 +99,7 @@ def score_windows(
 
 
 def score_streams(store: TokenStore, *, chunk: int, tracks: int) -> Iterator[Batch]:
-    """Every token exactly once, in `tracks` stretches read side by side, so that state can be carried along each."""
+    """Every token exactly once, in `tracks` segments read side by side, so that state can be carried along each."""
     tracks = min(tracks, len(store))
     length = -(-len(store) // tracks)
     starts = np.arange(tracks) * length

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import DataError
-from .folders import cache_folder
+from .paths import cache_folder
 
 TOYS_VERSION = "1"  # of the texts in toys.py; a change of them is a new one
 
@@ -85,6 +85,21 @@ PAIR_TOYS = {
     "numbers": ("numbers:en-de", "Pairs: numbers in words, any two languages of num2words; exact answers"),
 }
 """By kind: an example of a name, and a title."""
+
+LABEL_TOYS = {
+    "cldr-languages": "Labels: in which of 25 languages a country, language, day or month is named; Unicode's CLDR",
+}
+TAG_TOYS = {
+    "python-roles": "Tags: what each token of Python's standard library is (keyword, name, number, …); exact answers",
+}
+
+
+def is_label_toy(name: str) -> bool:
+    return name in LABEL_TOYS
+
+
+def is_tag_toy(name: str) -> bool:
+    return name in TAG_TOYS
 
 
 def with_length(name: str) -> tuple[str, int | None]:

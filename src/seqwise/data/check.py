@@ -14,7 +14,7 @@ from .files import lines_of
 from .source import TextData
 
 SHORT_LINE = 20  # characters; shorter lines repeat by nature ("ROMEO:")
-MOST_WORDS = 2_000_000  # distinct words that are counted one by one
+MAX_WORDS = 2_000_000  # distinct words that are counted one by one
 LONG_LINE = 10_000  # characters
 HUGE_LINE = 1_000_000  # odd whatever the other lines are
 
@@ -67,7 +67,7 @@ def check_text(data: TextData) -> CheckResult:
             for some in pieces_of(line, HUGE_LINE):
                 split = some.split()
                 facts.words += len(split)
-                if part == "train" and len(words) < MOST_WORDS:
+                if part == "train" and len(words) < MAX_WORDS:
                     words.update(split)
             facts.blank_lines += facts.words == words_before
             lengths[len(line)] += 1

@@ -1,4 +1,4 @@
-"""The preflight for columns of numbers: what is missing, odd or constant, and whether the series repeats itself."""
+"""The preflight for columns of numbers: what is missing, suspicious or constant, and whether the series repeats."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..wording import counted
 from .numbers import NumberData
 
 FAR = 8.0  # times the middle half's width beyond it: is it a number, or a mistake?
-MANY_MISSING = 0.2
+MAX_MISSING_SHARE = 0.2
 SHIFTED = 3.0  # standard deviations between the means of training and test part
 
 
@@ -57,7 +57,7 @@ class NumberCheck:
         for warning in self.warnings:
             yield f"look at this: {warning}"
         if not self.warnings:
-            yield "nothing odd found"
+            yield "nothing suspicious found"
 
 
 def check_numbers(data: NumberData) -> NumberCheck:
@@ -108,7 +108,7 @@ def _facts(data: NumberData, place: int) -> ColumnFacts:
 
 def _warnings(data: NumberData, columns: list[ColumnFacts]) -> Iterator[str]:
     for column in columns:
-        if column.missing > MANY_MISSING * len(data.values):
+        if column.missing > MAX_MISSING_SHARE * len(data.values):
             yield f"{column.name}: {100 * column.missing / len(data.values):.0f} % of its numbers are missing"
         if column.far:
             far = counted(column.far, "number lies", "numbers lie")

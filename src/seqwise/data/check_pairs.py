@@ -12,11 +12,11 @@ import numpy as np
 from ..wording import counted
 from .pairs import Pair, PairData
 
-FEW_PAIRS = 1_000
+MIN_PAIRS = 1_000
 LONG = 2_000  # characters: longer than most models of pairs can attend to
-MANY = 0.05
+MAX_ODD_SHARE = 0.05
 NEVER_OCCUR = "character never occurs", "characters never occur"
-MANY_UNSEEN = 0.001
+MAX_UNSEEN_SHARE = 0.001
 UNEVEN = 4.0  # times between the 5 % and the 95 % quantile of the length ratio
 
 
@@ -89,7 +89,7 @@ class PairCheck:
         for warning in self.warnings:
             yield f"look at this: {warning}"
         if not self.warnings:
-            yield "nothing odd found"
+            yield "nothing suspicious found"
 
 
 def check_pairs(data: PairData) -> PairCheck:
@@ -134,10 +134,10 @@ def _unseen(pairs: list[Pair], alphabets: list[set[str]]) -> int:
 
 def _warnings(parts: dict[str, PairFacts]) -> Iterator[str]:
     train = parts["train"]
-    if train.pairs < FEW_PAIRS:
+    if train.pairs < MIN_PAIRS:
         only = counted(train.pairs, "pair")
         yield f"the training part has only {only}: a model will learn little more than to copy them"
-    if train.same_sides > MANY * train.pairs:
+    if train.same_sides > MAX_ODD_SHARE * train.pairs:
         yield f"train: the target of {_share(train.same_sides, train.pairs)} is the source itself"
     if train.length_ratio.high > UNEVEN * train.length_ratio.low:
         yield (
@@ -145,18 +145,18 @@ def _warnings(parts: dict[str, PairFacts]) -> Iterator[str]:
             "their sources: do the sides belong together?"
         )
     for part, facts in parts.items():
-        if facts.copies > MANY * facts.pairs:
+        if facts.copies > MAX_ODD_SHARE * facts.pairs:
             yield f"{part}: {_share(facts.copies, facts.pairs)} are copies of others in it"
         for side, lengths in (("source", facts.source_characters), ("target", facts.target_characters)):
             if lengths.most > LONG:
                 yield f"{part}: the longest {side} has {counted(round(lengths.most), 'character')}"
-        if facts.known_sources > MANY * facts.pairs:
+        if facts.known_sources > MAX_ODD_SHARE * facts.pairs:
             yield (
                 f"{part}: the source of {_share(facts.known_sources, facts.pairs)} stands in the training part too: "
                 "scores on it will look better than they are"
             )
         characters = facts.pairs * (facts.source_characters.middle + facts.target_characters.middle)
-        if facts.unseen_characters > MANY_UNSEEN * characters:
+        if facts.unseen_characters > MAX_UNSEEN_SHARE * characters:
             yield f"{part}: {counted(facts.unseen_characters, *NEVER_OCCUR)} in the training part"
 
 

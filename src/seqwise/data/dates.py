@@ -17,7 +17,7 @@ import numpy as np
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 TRIED = 50  # cells that tell whether a column may hold dates
-FEWEST = 3
+MIN_DATES = 3
 FORMS = (
     *("%Y-%m", "%Y/%m/%d", "%Y/%m/%d %H:%M", "%Y/%m/%d %H:%M:%S", "%d.%m.%Y", "%d.%m.%Y %H:%M", "%d.%m.%Y %H:%M:%S"),
     *("%m/%d/%Y", "%m/%d/%Y %H:%M", "%m/%d/%Y %H:%M:%S", "%d/%m/%Y", "%d/%m/%Y %H:%M", "%d/%m/%Y %H:%M:%S"),
@@ -55,7 +55,7 @@ def _times(cells: Sequence[str]) -> list[datetime] | None:
             found = [read(cell.strip()).replace(tzinfo=None) for cell in cells]
         except ValueError:
             continue
-        if len(set(found)) >= FEWEST:
+        if len(set(found)) >= MIN_DATES:
             apart = np.diff(_step_of(found)[0])
             readings.append((float((apart != np.median(apart)).mean()), found))
     return min(readings, key=lambda reading: reading[0])[1] if readings else None

@@ -11,7 +11,7 @@ import torch
 from ..text.symbols import SymbolTokenizer
 from ..wording import counted
 from .batch import Batch, Labels, Tokens, Values
-from .schema import Schema, TokenSpec, ValueSpec, answer_schema
+from .schema import LabelSpec, NumberSpec, Schema, TokenSpec, ValueSpec, answer_schema
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,23 @@ class ExampleStore:
 
     def __len__(self) -> int:
         return len(self.inputs)
+
+    def answers_of(self, target: str) -> np.ndarray:
+        """Of its only target."""
+        return self.answers
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Steps of each example."""
+        return np.full(len(self), self.inputs.shape[1])
+
+    def take(self, num: int) -> ExampleStore:
+        """So many examples from the beginning, or all."""
+        return self if num >= len(self) else ExampleStore(self.inputs[:num], self.answers[:num])
+
+    def in_order_of_length(self, batch_size: int) -> list[np.ndarray]:
+        """All examples once: they are of one length."""
+        return [np.arange(start, min(start + batch_size, len(self))) for start in range(0, len(self), batch_size)]
 
     def batch(self, chosen: np.ndarray | slice) -> Batch:
         inputs, answers = torch.from_numpy(self.inputs[chosen]), torch.from_numpy(self.answers[chosen])
@@ -47,9 +64,10 @@ class ExampleData:
 
     @property
     def schema(self) -> Schema:
+        answer = LabelSpec(self.labels) if self.labels else NumberSpec()
         if self.vocab_size:
-            return answer_schema(TokenSpec(SymbolTokenizer(self.vocab_size)), self.labels)
-        return answer_schema(ValueSpec.unscaled([f"column {n}" for n in range(self.num_columns)]), self.labels)
+            return answer_schema(TokenSpec(SymbolTokenizer(self.vocab_size)), answer)
+        return answer_schema(ValueSpec.unscaled([f"column {n}" for n in range(self.num_columns)]), answer)
 
     @property
     def num_columns(self) -> int:

@@ -20,8 +20,8 @@ OPENERS: dict[str, Callable[..., IO[bytes]]] = {".gz": gzip.open, ".xz": lzma.op
 TEXT_SUFFIXES = (".txt", ".text", ".md", ".rst", ".tex", ".py", ".c", ".h", ".cpp", ".js", ".ts", ".java", ".rs", ".go")
 TABLE_SUFFIXES = (".tsv", ".csv", ".jsonl", ".json", ".conllu")
 BLOCK_BYTES = 1 << 20
-MOST_NAMES = 5  # of files in a message
-MOST_UNPACKED, FREELY_UNPACKED = 200, 32 << 20  # times the size of an archive, and bytes that any may unpack to
+MAX_NAMES = 5  # of files in a message
+MAX_UNPACKED_RATIO, FREELY_UNPACKED = 200, 32 << 20  # times the size of an archive, and bytes that any may unpack to
 MARKS = {  # of other encodings than UTF-8, at the beginning of a file; the longer first
     codecs.BOM_UTF32_LE: "UTF-32",
     codecs.BOM_UTF32_BE: "UTF-32",
@@ -50,10 +50,10 @@ def read_bytes(path: Path) -> Iterator[bytes]:
             packed = path.stat().st_size if path.suffix.lower() in OPENERS else None
             while data := file.read(BLOCK_BYTES):
                 unpacked += len(data)
-                if packed is not None and unpacked > max(FREELY_UNPACKED, MOST_UNPACKED * packed):
+                if packed is not None and unpacked > max(FREELY_UNPACKED, MAX_UNPACKED_RATIO * packed):
                     raise DataError(
-                        f"{path}: unpacks to more than {MOST_UNPACKED} times its {packed:,} bytes, as text never does. "
-                        "If it is what you want, unpack it yourself and give the unpacked file."
+                        f"{path}: unpacks to more than {MAX_UNPACKED_RATIO} times its {packed:,} bytes, as text "
+                        "never does. If it is what you want, unpack it yourself and give the unpacked file."
                     )
                 yield data
     except (gzip.BadGzipFile, lzma.LZMAError, zlib.error, EOFError) as error:
@@ -156,8 +156,8 @@ def is_html(path: Path) -> bool:
 
 def shown_names(folder: Path, files: list[Path]) -> str:
     """Files below a folder in a message, and not all of many."""
-    names = [str(file.relative_to(folder)) for file in files[:MOST_NAMES]]
-    return ", ".join(names) + (f" and {len(files) - MOST_NAMES:,} more" if len(files) > MOST_NAMES else "")
+    names = [str(file.relative_to(folder)) for file in files[:MAX_NAMES]]
+    return ", ".join(names) + (f" and {len(files) - MAX_NAMES:,} more" if len(files) > MAX_NAMES else "")
 
 
 def shown(cell: str) -> str:

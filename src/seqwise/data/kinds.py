@@ -2,41 +2,91 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ..errors import DataError
-from .builtin import BUILTIN, is_example_set
-from .files import TABLE_SUFFIXES, kind_of, read_bytes
-from .labelled import refuse_labelled
+from .builtin import BUILTIN, is_example_set, is_label_toy, is_tag_toy
+from .files import kind_of, read_bytes
+from .label_files import looks_labelled
+from .label_folders import may_be_label_folder
+from .labelled import given_roles, has_roles, label_files, reading_of
 from .pairs import looks_like_pairs
-from .public import PUBLIC, is_pair_set
+from .public import PUBLIC, is_label_set, is_pair_set, is_tag_set
 from .source import unknown_set
+from .tag_files import looks_tagged
 
 NEEDED = {".csv": "a table with one step a row", ".tsv": "a pair on each line", ".jsonl": "an object on each line"}
 
 
 def task_of(sources: Sequence[str]) -> str:
-    """What the data is taken for where nobody said: by the name of the set, or the suffix of the file."""
+    """What the data is taken for where nobody said: by the name of the set, by the suffix and beginning of the file."""
     first = str(sources[0])
+    if looks_tagged(sources):
+        return "tags"
+    if looks_labelled(sources) or (not Path(first).exists() and is_example_set(first)):
+        return "label"
     if looks_like_pairs([str(source) for source in sources]):
         return "pairs"
-    if not Path(first).exists() and is_example_set(first):
-        return "label"
     return "numbers" if len(sources) == 1 and kind_of(Path(first)) == ".csv" else "text"
 
 
 def task_for(asked: str | None, sources: Sequence[str], columns: Sequence[str] = ()) -> str:
-    """The task that was asked for, or that the data is taken for; what would be misread without a word is refused."""
+    """The task that was asked for, or that the data is taken for; where two readings are possible, a DataError asks."""
     if asked is not None:
         return asked
-    if not columns:
+    if has_roles(columns):
+        return "tags" if "tags" in given_roles(columns) else "label"
+    if columns:
+        return "label" if _are_text_and_label(sources, columns) else _other_task(sources)
+    if not looks_tagged(sources):
         for source in map(Path, sources):
-            files = sorted(source.iterdir()) if source.is_dir() else [source]
-            for file in files:
-                if kind_of(file) in TABLE_SUFFIXES and file.is_file():
-                    refuse_labelled(file)
+            _check_one_reading(source)
     return task_of(sources)
+
+
+def _are_text_and_label(sources: Sequence[str], columns: Sequence[str]) -> bool:
+    """Whether columns that are named without a role are a text and its label, in this order."""
+    found = [reading_of(path, columns) for path in _tables(sources)]
+    return bool(found) and all(one is not None and [*one.texts, one.answer] == list(columns) for one in found)
+
+
+def _other_task(sources: Sequence[str]) -> str:
+    """But for labels: whoever names other columns wants another reading."""
+    found = task_of(sources)
+    if found != "label" or not any(Path(source).exists() for source in sources):
+        return found
+    if looks_like_pairs([str(source) for source in sources]):
+        return "pairs"
+    return "numbers" if kind_of(Path(sources[0])) == ".csv" else "text"
+
+
+def _tables(sources: Sequence[str]) -> Iterator[Path]:
+    for source in map(Path, sources):
+        yield from label_files(source).values() if source.is_dir() else [source]
+
+
+def _check_one_reading(path: Path) -> None:
+    if path.is_dir() and may_be_label_folder(path):
+        raise DataError(
+            f"{path}: its folders may be labels, with a text in each file, or all of it one running text. "
+            "Say which with --task label or --task text."
+        )
+    for file in _tables([str(path)]):
+        reading = reading_of(file)
+        if reading is not None and reading.other_task:
+            texts = " and ".join(reading.texts)
+            other = {"pairs": "pairs of texts", "numbers": "steps of numbers"}[reading.other_task]
+            raise DataError(
+                f"{file}: it may hold texts ({texts}) with an answer each ({reading.answer}), or {other}. "
+                f"Say which with --task label or --task {reading.other_task}, or name what to read with --columns, "
+                f"such as --columns text={_short(reading.texts[0])},label={_short(reading.answer)}."
+            )
+
+
+def _short(name: str) -> str:
+    """A column without a name is given by its number."""
+    return name.removeprefix("column ")
 
 
 def check_there(sources: Sequence[str]) -> None:
@@ -65,4 +115,5 @@ def check_there(sources: Sequence[str]) -> None:
 
 
 def _is_known(name: str) -> bool:
-    return name.partition(":")[0] in BUILTIN or is_pair_set(name) or is_example_set(name) or name in PUBLIC
+    is_built_in = name.partition(":")[0] in BUILTIN or is_example_set(name) or is_label_toy(name) or is_tag_toy(name)
+    return is_built_in or is_pair_set(name) or is_label_set(name) or is_tag_set(name) or name in PUBLIC

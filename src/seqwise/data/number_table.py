@@ -25,8 +25,8 @@ from .dates import Dates, read_dates
 from .files import read_text, shown
 
 MISSING = {"", "na", "n/a", "#n/a", "<na>", "nan", "+nan", "-nan", "null", "none", "?", "-", "."}
-FEW_ODD = 0.5  # a column with a smaller share of words than this is numbers with mistakes in them
-LARGEST = 1e100  # numbers beyond this cannot be squared and summed
+MAX_WORD_SHARE = 0.5  # a column with a smaller share of words than this is numbers with mistakes in them
+MAX_VALUE = 1e100  # numbers beyond this cannot be squared and summed
 BETWEEN_CELLS = ";\t,"  # a comma may also stand within a number, so it comes last
 TRIED = 50  # rows that tell what stands between cells, and whether the first is a header
 
@@ -74,8 +74,8 @@ class NumberTable:
         found = np.empty(len(self.rows))
         for place, row in enumerate(self.rows):
             value = number_in(row[index], self.comma)
-            if value is None or abs(value) > LARGEST:
-                what = "is not a number" if value is None else f"is beyond {LARGEST:g}"
+            if value is None or abs(value) > MAX_VALUE:
+                what = "is not a number" if value is None else f"is beyond {MAX_VALUE:g}"
                 within = (
                     " (a comma within a number?)" if value is None and WITH_COMMA.fullmatch(row[index].strip()) else ""
                 )
@@ -204,7 +204,7 @@ def _is_header(rows: list[list[str]]) -> bool:
 
 
 def _holds_words(cells: Sequence[str], comma: Comma) -> bool:
-    return sum(number_in(cell, comma) is None for cell in cells) > FEW_ODD * len(cells)
+    return sum(number_in(cell, comma) is None for cell in cells) > MAX_WORD_SHARE * len(cells)
 
 
 def _comma(rows: list[list[str]], lines: list[int]) -> tuple[Comma, list[str]]:
@@ -214,7 +214,7 @@ def _comma(rows: list[list[str]], lines: list[int]) -> tuple[Comma, list[str]]:
     decimal = thousands = either = point = None  # the first cell of each kind, with its line
     for index in range(len(rows[0])):
         cells = [row[index].strip() for row in rows]
-        if sum(number_in(c) is None and not WITH_COMMA.fullmatch(c) for c in cells) > FEW_ODD * len(cells):
+        if sum(number_in(c) is None and not WITH_COMMA.fullmatch(c) for c in cells) > MAX_WORD_SHARE * len(cells):
             continue
         for cell, line in zip(cells, lines, strict=True):
             if not WITH_COMMA.fullmatch(cell):

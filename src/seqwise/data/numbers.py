@@ -27,7 +27,7 @@ from .seasons import find_seasons, main_season
 from .source import PARTS, split_edges
 
 DEFAULT_SPLIT = "80/10/10"
-SHORTEST = 8  # rows of training data
+MIN_TRAIN_ROWS = 8
 FARTHEST = 1e12  # standard deviations of the training part; networks compute with seven digits and squares up to 1e38
 
 
@@ -103,10 +103,10 @@ class NumberStore:
         """Rows to predict, of the whole series."""
         return len(self.values) - 1
 
-    def beginning(self, most: int) -> NumberStore:
+    def take(self, limit: int) -> NumberStore:
         """The same with at most so many rows of the part; more where nothing is observed in those."""
         is_observed = self.is_observed[self.first :].any(axis=1)
-        end = self.first + max(most, int(is_observed.argmax()) + 1)
+        end = self.first + max(limit, int(is_observed.argmax()) + 1)
         return NumberStore(self.values[:end], self.is_observed[:end], self.first)
 
     def batch(self, places: np.ndarray) -> Batch:
@@ -142,9 +142,10 @@ def open_numbers(
     notes = [*table.notes, *notes]
     split = split or DEFAULT_SPLIT
     edges = split_edges(len(values), split)
-    if edges[1] < SHORTEST:
+    if edges[1] < MIN_TRAIN_ROWS:
         raise DataError(
-            f"{source}: too few rows: {len(values)} in all leave {edges[1]} to train on, and {SHORTEST} are needed."
+            f"{source}: too few rows: {len(values)} in all leave {edges[1]} to train on, and {MIN_TRAIN_ROWS} are "
+            "needed."
         )
     parts = {part: slice(a, b) for part, (a, b) in zip(PARTS, pairwise(edges), strict=False)}
     chosen = []

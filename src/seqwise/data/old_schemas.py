@@ -12,7 +12,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ..text.symbols import SymbolTokenizer
-from .schema import Schema, TokenSpec, ValueSpec, answer_schema, damage_named, pair_schema, series_schema, text_schema
+from .schema import (
+    LabelSpec,
+    NumberSpec,
+    Schema,
+    TokenSpec,
+    ValueSpec,
+    answer_schema,
+    damage_named,
+    pair_schema,
+    series_schema,
+    text_schema,
+)
 
 
 def _tokens(path: Path) -> TokenSpec:
@@ -37,9 +48,10 @@ def _numbers(folder: Path) -> Schema:
 def _label(folder: Path) -> Schema:
     with damage_named(folder / "labels.json") as saved:
         size, labels = int(saved["input_size"]), [str(label) for label in saved["labels"]]
+        answer = LabelSpec(labels) if labels else NumberSpec()
         if saved["inputs_are_tokens"]:
-            return answer_schema(TokenSpec(SymbolTokenizer(size)), labels)
-        return answer_schema(ValueSpec.unscaled([f"column {number}" for number in range(size)]), labels)
+            return answer_schema(TokenSpec(SymbolTokenizer(size)), answer)
+        return answer_schema(ValueSpec.unscaled([f"column {number}" for number in range(size)]), answer)
 
 
 LOADERS: dict[str, Callable[[Path], Schema]] = {"text": _text, "pairs": _pairs, "numbers": _numbers, "label": _label}

@@ -12,6 +12,7 @@ from typing import Any
 from ..errors import ConfigError, DataError, did_you_mean
 from ..wording import counted
 from .files import TABLE_SUFFIXES, TEXT_SUFFIXES, kind_of, lines_of, read_text, shown, shown_names, unread_files
+from .json_lines import check_whole, json_rows
 from .source import PARTS, part_of
 
 Pair = tuple[str, str]
@@ -42,7 +43,7 @@ LANGUAGE_NAMES = {
     *TWO_LETTERS.split(),
 }
 NAME = re.compile(r"[A-Za-z_][\w.-]*")  # a cell that could be the name of a column
-LOOKED_AT, FEWEST_ROWS = 200, 10  # lines, to tell a header from a pair
+LOOKED_AT, MIN_ROWS = 200, 10  # lines, to tell a header from a pair
 NESTED = "translation"  # {"translation": {"en": …, "de": …}}
 THREE_LETTERS = (
     "ara bul cat ces cmn dan deu ell eng est fin fra heb hin hun ind ita jpn kor lit nld nob pol por ron rus slk slv "
@@ -116,7 +117,7 @@ def tsv_places(path: Path, columns: Sequence[str], notes: list[str]) -> tuple[tu
     is_known = all(name in HEADER_NAMES or (words >= 2 and name in LANGUAGE_NAMES) for name in names)
     told = " and ".join(shown(cell) for cell in header)
     if not is_known:
-        if (words >= 3 and len(rest) >= FEWEST_ROWS) or all(name in LANGUAGE_NAMES for name in names):
+        if (words >= 3 and len(rest) >= MIN_ROWS) or all(name in LANGUAGE_NAMES for name in names):
             asked = f"--columns {header[0]},{header[1]}"
             notes.append(f"{path.name}: line 1 ({told}) is read as a pair; if it names columns, add {asked}")
         return (0, 1), False
@@ -254,31 +255,14 @@ def languages_of(sources: Sequence[str]) -> tuple[str, ...]:
 
 
 def _json_rows(path: Path) -> Iterator[tuple[int, dict[str, Any] | None]]:
-    """Line number and object; None for a blank line."""
-    for number, line in enumerate(lines_of(read_text(path)), start=1):
-        if not line.strip():
-            yield number, None
-            continue
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise DataError(f"{path}: line {number} is not JSON ({error}): {shown(line)}.") from None
-        if not isinstance(row, dict):
-            raise DataError(
-                f'{path}: line {number} is no object, expected {{"source": …, "target": …}}: {shown(line)}.'
-            )
-        yield number, row
+    return json_rows(path, '{"source": …, "target": …}')
 
 
 def _checked_text(text: Any, name: str, row: dict[str, Any], where: str) -> str:
     if not isinstance(text, str):
         found = f"{name} is {shown(json.dumps(text))}" if name in row else f"it has {', '.join(row)}"
         raise DataError(f'{where} has no text in field "{name}": {found}.')
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise DataError(f'{where}: field "{name}" holds half a character (a lone surrogate). Mend it.') from None
-    return text
+    return check_whole(text, f'{where}: field "{name}"')
 
 
 def _one_line(text: str) -> str:

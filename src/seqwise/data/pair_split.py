@@ -9,7 +9,7 @@ from ..errors import DataError
 from .pair_files import Pair
 from .source import DEFAULT_SPLIT, PARTS, split_edges
 
-MOST_HELD_OUT = 2_000  # pairs each in valid and test where nobody said how to split: more cost time and tell little
+MAX_HELD_OUT_PAIRS = 2_000  # each in valid and test where nobody said how to split: more cost time and tell little
 SOURCE, TARGET = 0, 1
 
 
@@ -34,7 +34,7 @@ def split_pairs(name: str, pairs: Sequence[Pair], split: str | None, *, side: in
     room = {part: edges[place + 2] - edges[place + 1] for place, part in enumerate(held_out)}
     for place, part in enumerate(held_out):
         if split is None:
-            room[part] = min(room[part], MOST_HELD_OUT)
+            room[part] = min(room[part], MAX_HELD_OUT_PAIRS)
         room[part] = max(room[part], sizes[min(place, len(sizes) - 1)])  # one group at least
     for key in shuffled:
         group = groups[key]

@@ -42,6 +42,14 @@ class Rows:
     def lengths(self) -> np.ndarray:
         return np.diff(self.edges)
 
+    def take(self, num: int) -> Rows:
+        """So many rows from the beginning."""
+        return Rows(self.ids[: self.edges[num]], self.edges[: num + 1])
+
+    def at(self, chosen: np.ndarray) -> Rows:
+        """These rows, (n,), in this order."""
+        return Rows.of(self.ids[self.edges[row] : self.edges[row + 1]] for row in chosen)
+
     def padded(self, chosen: np.ndarray) -> Tokens:
         """Some of the rows side by side."""
         starts, lengths = self.edges[chosen], self.lengths[chosen]
@@ -71,18 +79,15 @@ class PairStore:
         """Of the targets."""
         return sum(len(target) for _, target in self.texts)
 
-    def first(self, most: int) -> PairStore:
-        """As many pairs from the beginning as have `most` target tokens, one at least."""
-        return self.pairs(max(1, int(np.searchsorted(np.cumsum(self.target.lengths - 1), most, side="right"))))
+    def take(self, limit: int) -> PairStore:
+        """As many pairs from the beginning as have `limit` target tokens, one at least."""
+        return self.pairs(max(1, int(np.searchsorted(np.cumsum(self.target.lengths - 1), limit, side="right"))))
 
     def pairs(self, num: int) -> PairStore:
         """So many pairs from the beginning, or all."""
         if num >= self.num_pairs:
             return self
-        source, target = (
-            Rows(rows.ids[: rows.edges[num]], rows.edges[: num + 1]) for rows in (self.source, self.target)
-        )
-        return PairStore(source, target, self.texts[:num])
+        return PairStore(self.source.take(num), self.target.take(num), self.texts[:num])
 
     def batch(self, chosen: np.ndarray) -> Batch:
         target = self.target.padded(chosen)
@@ -90,11 +95,11 @@ class PairStore:
         inputs = {"source": self.source.padded(chosen), "tokens": Tokens(target.ids[:, :-1], has_target)}
         return Batch(inputs, {"tokens": Tokens(target.ids[:, 1:], has_target)})
 
-    def in_order_of_length(self, most_tokens: int) -> Iterator[np.ndarray]:
+    def in_order_of_length(self, max_tokens: int) -> Iterator[np.ndarray]:
         """All pairs once, long ones together, in batches of at most so many places on either side."""
         longer = np.maximum(self.source.lengths, self.target.lengths)
         order = np.argsort(longer, kind="stable")
-        for a, b in cuts_by_length(longer[order], most_tokens):
+        for a, b in cuts_by_length(longer[order], max_tokens):
             yield order[a:b]
 
 
@@ -137,11 +142,11 @@ class PairBatches:
         return self.store.batch(self._order[a:b])
 
 
-def cuts_by_length(lengths: np.ndarray, most_tokens: int) -> list[tuple[int, int]]:
-    """Where to cut rows so that rows * longest is at most `most_tokens`; each batch has one row at least."""
+def cuts_by_length(lengths: np.ndarray, max_tokens: int) -> list[tuple[int, int]]:
+    """Where to cut rows so that rows * longest is at most `max_tokens`; each batch has one row at least."""
     cuts, start, longest = [], 0, 0
     for place, length in enumerate(lengths.tolist()):
-        if place > start and (place + 1 - start) * max(longest, length) > most_tokens:
+        if place > start and (place + 1 - start) * max(longest, length) > max_tokens:
             cuts.append((start, place))
             start, longest = place, 0
         longest = max(longest, length)

@@ -23,13 +23,13 @@ from babel.dates import DateTimeFormat, tokenize_pattern
 
 from ..errors import DataError, did_you_mean
 from .builtin import PAIR_TOYS, TOYS_VERSION, write_once
-from .folders import cache_folder
 from .pair_files import Pair
+from .paths import cache_folder
 
 HELD_OUT = {"valid": 1_000, "test": 2_000}
 TRAIN_PAIRS = 20_000
-MOST_NUMBERS = 1_000_000  # training pairs
-MOST_DIGITS = 9
+MAX_NUMBER_PAIRS = 1_000_000  # training pairs
+MAX_DIGITS = 9
 ALPHABET = 100  # numbers below this are what all others are said with: they are trained on, from 1,000 pairs on
 UNSOUND = ("am", "az", "tet", "tr")  # num2words 0.5.14 says 10,000 and 11,000 alike in az, others too; am never ends
 FIRST_DAY, LAST_DAY = date(1600, 1, 1), date(2399, 12, 31)
@@ -72,10 +72,10 @@ def _parse(name: str) -> _Toy:
             library = "num2words" if kind == "numbers" else "Babel"
             shown = [code for code in known if "_" not in code]
             raise DataError(f'"{name}": {library} has no language "{language}". {did_you_mean(language, shown)}')
-    most = MOST_NUMBERS if kind == "numbers" else NUM_DAYS - sum(HELD_OUT.values())
+    limit = MAX_NUMBER_PAIRS if kind == "numbers" else NUM_DAYS - sum(HELD_OUT.values())
     count = rest[1] if len(rest) == 2 else str(TRAIN_PAIRS)
-    if not (count.isascii() and count.isdecimal() and len(count) < 10 and 1 <= int(count) <= most):
-        raise DataError(f'"{name}": expected a whole number of training pairs from 1 to {most:,} behind the colon.')
+    if not (count.isascii() and count.isdecimal() and len(count) < 10 and 1 <= int(count) <= limit):
+        raise DataError(f'"{name}": expected a whole number of training pairs from 1 to {limit:,} behind the colon.')
     return _Toy(kind, languages[0], languages[1], int(count))
 
 
@@ -106,7 +106,7 @@ def number_values(count: int) -> dict[str, list[int]]:
     rng = random.Random("numbers")
 
     def draw() -> int:
-        digits = rng.randint(1, MOST_DIGITS)
+        digits = rng.randint(1, MAX_DIGITS)
         return rng.randrange(10 ** (digits - 1) if digits > 1 else 0, 10**digits)
 
     alphabet = list(range(ALPHABET)) if count >= 1_000 else []

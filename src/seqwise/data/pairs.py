@@ -29,13 +29,13 @@ from .pair_files import (
 )
 from .pair_files import Pair as Pair
 from .pair_sets import SetParts, read_pair_set
-from .pair_split import MOST_HELD_OUT, SOURCE, split_pairs
+from .pair_split import MAX_HELD_OUT_PAIRS, SOURCE, split_pairs
 from .public import is_pair_set
 from .source import DEFAULT_SPLIT, PARTS, unknown_set
 
-FEWEST_SOURCES = 3  # distinct ones
+MIN_SOURCES = 3  # distinct ones
 ABSURD_RATIO, ABSURD_DISTANCE = 9, 50  # times as long, and characters apart, as such a source has by rule
-MANY_COPIES = 0.05
+MAX_COPIED_SHARE = 0.05
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class PairData:
 
 
 def open_pairs(
-    sources: Sequence[str | Path],
+    data: Sequence[str | Path],
     *,
     valid: str | Path | None = None,
     test: str | Path | None = None,
@@ -69,11 +69,11 @@ def open_pairs(
 ) -> PairData:
     """Find the pairs, check them from end to end, and put them into parts.
 
-    `sources` is a .tsv or .jsonl file, two parallel files, a folder with files for each part, or the name of a data
+    `data` is a .tsv or .jsonl file, two parallel files, a folder with files for each part, or the name of a data
     set. `valid` and `test` are a file, or two parallel ones with a comma between. `columns` names source and target:
     fields of a .jsonl file, columns of a .tsv file with a header, or languages of a folder.
     """
-    name, given, is_set = _find(sources, columns)
+    name, given, is_set = _find(data, columns)
     notes = given.notes
     parts = dict(given.parts)
     for part, files in (("valid", valid), ("test", test)):
@@ -96,45 +96,43 @@ def open_pairs(
     return PairData(name, parts, fingerprint(parts), words, notes)
 
 
-def open_whole_pairs(sources: Sequence[str | Path], columns: Sequence[str] = ()) -> PairData:
+def open_whole_pairs(data: Sequence[str | Path], columns: Sequence[str] = ()) -> PairData:
     """A file, or two parallel ones, as one part named "whole", for scoring."""
     _check_columns(columns)
     notes: list[str] = []
-    paths = [Path(source) for source in sources]
+    paths = [Path(one) for one in data]
     parts = {"whole": _without_empty("", read_pairs(paths, columns, notes), notes)}
     if not parts["whole"]:
         raise DataError(f"{_name(paths)}: no pairs in it. Give some with text on both sides.")
     return PairData(_name(paths), parts, fingerprint(parts), "scored whole", notes)
 
 
-def as_trained(
-    sources: Sequence[str], trained_on: Sequence[str], columns: Sequence[str]
-) -> tuple[list[str], list[str]]:
+def as_trained(data: Sequence[str], trained_on: Sequence[str], columns: Sequence[str]) -> tuple[list[str], list[str]]:
     """Other data for a model of pairs, and the columns to read of it, so that its source is what the model reads.
 
     `trained_on` and `columns` are the run's. Parallel files are put into its order of languages; of a table its columns
     are read, or its languages where the table names them.
     """
-    languages, found = languages_of(trained_on), languages_of(sources)
-    is_file = len(sources) == 1 and kind_of(Path(sources[0])) in PAIR_SUFFIXES and Path(sources[0]).is_file()
+    languages, found = languages_of(trained_on), languages_of(data)
+    is_file = len(data) == 1 and kind_of(Path(data[0])) in PAIR_SUFFIXES and Path(data[0]).is_file()
     if is_file:
-        if not columns and languages and set(languages) <= names_in(Path(sources[0])):
-            return list(sources), list(languages)
-        return list(sources), list(columns)
+        if not columns and languages and set(languages) <= names_in(Path(data[0])):
+            return list(data), list(languages)
+        return list(data), list(columns)
     wanted = tuple(columns) or languages
     if found and wanted and found != wanted:
-        if len(sources) == 2 and found == wanted[::-1]:
-            return [sources[1], sources[0]], []
+        if len(data) == 2 and found == wanted[::-1]:
+            return [data[1], data[0]], []
         raise DataError(
-            f"{' and '.join(sources)}: from {found[0]} to {found[1]}, but the model was trained from {wanted[0]} to "
+            f"{' and '.join(data)}: from {found[0]} to {found[1]}, but the model was trained from {wanted[0]} to "
             f"{wanted[1]}. Give pairs of these."
         )
-    return list(sources), list(columns) if len(sources) == 1 and Path(sources[0]).is_dir() else []
+    return list(data), list(columns) if len(data) == 1 and Path(data[0]).is_dir() else []
 
 
-def looks_like_pairs(sources: Sequence[str]) -> bool:
+def looks_like_pairs(data: Sequence[str]) -> bool:
     """Whether data is taken for pairs where nobody said so: by its name, its suffix or its fields."""
-    paths = [Path(source) for source in sources]
+    paths = [Path(one) for one in data]
     if len(paths) == 2:
         languages = {language_of(path) for path in paths}
         return (len(languages) == 2 and None not in languages) or all(kind_of(path) == ".tsv" for path in paths)
@@ -142,7 +140,7 @@ def looks_like_pairs(sources: Sequence[str]) -> bool:
         return False
     if paths[0].is_dir():
         return is_pair_folder(paths[0])
-    return is_pair_file(paths[0]) or (not paths[0].exists() and is_pair_set(str(sources[0])))
+    return is_pair_file(paths[0]) or (not paths[0].exists() and is_pair_set(str(data[0])))
 
 
 def fingerprint(parts: dict[str, list[Pair]]) -> str:
@@ -154,12 +152,12 @@ def fingerprint(parts: dict[str, list[Pair]]) -> str:
     return digest.hexdigest()
 
 
-def _find(sources: Sequence[str | Path], columns: Sequence[str]) -> tuple[str, SetParts, bool]:
+def _find(data: Sequence[str | Path], columns: Sequence[str]) -> tuple[str, SetParts, bool]:
     """Name, parts, and whether it is a data set with a name, which is taken as it was published."""
     _check_columns(columns)
-    paths = [Path(source) for source in sources]
+    paths = [Path(one) for one in data]
     if len(paths) == 1 and not paths[0].exists():
-        name = str(sources[0])
+        name = str(data[0])
         if not is_pair_set(name):
             raise unknown_set(name)
         if columns:
@@ -200,16 +198,16 @@ def _check_number(name: str, parts: dict[str, list[Pair]]) -> None:
         if not pairs:
             raise DataError(f"{name}: the {part} part has no pairs with text on both sides.")
     num_sources = len({source for pairs in parts.values() for source, _ in pairs})
-    if num_sources < FEWEST_SOURCES:
+    if num_sources < MIN_SOURCES:
         raise DataError(
-            f"{name}: too few pairs: {num_sources} distinct sources, and {FEWEST_SOURCES} are the fewest to train, "
+            f"{name}: too few pairs: {num_sources} distinct sources, and {MIN_SOURCES} are the fewest to train, "
             "validate and test on. A model needs some hundred at least."
         )
 
 
 def _split_words(split: str | None, side: int) -> str:
     words = f"split by {'source' if side == SOURCE else 'target'} {split or DEFAULT_SPLIT}"
-    return words if split else f"{words}, at most {MOST_HELD_OUT:,} each to valid and test"
+    return words if split else f"{words}, at most {MAX_HELD_OUT_PAIRS:,} each to valid and test"
 
 
 def _without_empty(part: str, pairs: list[Pair], notes: list[str]) -> list[Pair]:
@@ -239,7 +237,7 @@ def _is_absurd(expected: float, found: int) -> bool:
 
 def _copies(train: list[Pair]) -> Iterator[str]:
     num_copies = len(train) - len(set(train))
-    if num_copies > MANY_COPIES * len(train):
+    if num_copies > MAX_COPIED_SHARE * len(train):
         share = 100 * num_copies / len(train)
         yield f"train: {num_copies:,} of {len(train):,} pairs ({share:.0f} %) are copies of others"
 

@@ -16,7 +16,7 @@ from typing import IO
 
 from ..errors import DataError
 from .files import BLOCK_BYTES
-from .folders import cache_folder
+from .paths import cache_folder
 
 STANDARD_INPUT = ("-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")
 SUFFIXES = {"pairs": ".tsv", "numbers": ".csv"}  # by the task that was asked for; else text

@@ -13,41 +13,16 @@ import shutil
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from ..errors import DataError, did_you_mean
-from .builtin import BUILTIN, PAIR_TOYS
+from .builtin import BUILTIN, LABEL_TOYS, PAIR_TOYS, TAG_TOYS
 from .files import OPENERS, read_bytes
-from .folders import cache_folder, data_folders
+from .paths import cache_folder, data_folders
+from .public_annotated import ANNOTATED
+from .public_rows import GITHUB, PublicData, PublicFile
 
-GITHUB = "https://raw.githubusercontent.com"
 TIMEOUT_SECONDS = 30
-
-
-@dataclass(frozen=True)
-class PublicFile:
-    path: str
-    """Below the data folder; a copy at hand may also be packed, with .gz, .xz or .bz2 at the end of its name."""
-    address: str
-    """What is there may be packed in the same ways. Empty where no address is known that has this content."""
-    sha256: str
-    """Of the unpacked content, computed from a copy at hand."""
-    num_bytes: int
-    """Of the unpacked content."""
-
-
-@dataclass(frozen=True)
-class PublicData:
-    title: str
-    licence: str
-    files: dict[str, PublicFile]
-    """By part; a data set with one file is split as `split` says. Pairs: what pair_sets.py reads, by its own names."""
-    split: str | None = None
-    holds: Literal["text", "pairs"] = "text"
-    how_to_get: str = ""
-    """What to do where there is no address."""
 
 
 def _ptb(part: str, sha256: str, num_bytes: int) -> PublicFile:
@@ -200,6 +175,7 @@ PUBLIC = {
         },
         holds="pairs",
     ),
+    **ANNOTATED,
 }
 
 
@@ -225,17 +201,29 @@ def is_pair_set(name: str) -> bool:
     return kind in PAIR_TOYS or (kind in PUBLIC and PUBLIC[kind].holds == "pairs")
 
 
+def is_label_set(name: str) -> bool:
+    """Whether a name is that of public texts with labels: 'sst2', 'qc:fine'."""
+    kind = name.partition(":")[0]
+    return kind in PUBLIC and PUBLIC[kind].holds == "labels"
+
+
+def is_tag_set(name: str) -> bool:
+    """Whether a name is that of public words with tags: 'ud-ewt:xpos', 'atis'."""
+    kind = name.partition(":")[0]
+    return kind in PUBLIC and PUBLIC[kind].holds == "tags"
+
+
 def find_file(file: PublicFile) -> Path | None:
     candidates = (folder / (file.path + packed) for folder in data_folders() for packed in ("", *OPENERS))
     return next((path for path in candidates if path.exists()), None)
 
 
-def get_public(name: str, *, progress: Callable[[int], None] = lambda _: None) -> dict[str, Path]:
+def get_public(name: str, *, on_progress: Callable[[int], None] = lambda _: None) -> dict[str, Path]:
     """Download what is missing, check it against its sha256, and return the files by part.
 
-    `progress` is told the number of bytes that each block brought.
+    `on_progress` is told the number of bytes that each block brought.
     """
-    if name in BUILTIN or name.partition(":")[0] in PAIR_TOYS:
+    if name.partition(":")[0] in (*BUILTIN, *PAIR_TOYS, *LABEL_TOYS, *TAG_TOYS):
         raise DataError(f'"{name}" is built in: there is nothing to get.')
     if name not in PUBLIC:
         raise DataError(f'unknown data set "{name}". {did_you_mean(name, PUBLIC)}')
@@ -243,7 +231,7 @@ def get_public(name: str, *, progress: Callable[[int], None] = lambda _: None) -
         if find_file(file) is None:
             if not file.address:
                 raise DataError(f'data set "{name}" cannot be fetched. {_advice(name, file)}')
-            _download(file, cache_folder() / "data" / file.path, progress)
+            _download(file, cache_folder() / "data" / file.path, on_progress)
     return find_public(name)
 
 
@@ -257,7 +245,7 @@ def verify(file: PublicFile, path: Path, *, fix: str = "Delete it and get it aga
         )
 
 
-def _download(file: PublicFile, path: Path, progress: Callable[[int], None]) -> None:
+def _download(file: PublicFile, path: Path, on_progress: Callable[[int], None]) -> None:
     packed = next((suffix for suffix in OPENERS if file.address.endswith(suffix)), "")
     path = path.with_name(path.name + packed)
     unfinished = path.with_name(f"{path.name}.download{packed}")
@@ -270,7 +258,7 @@ def _download(file: PublicFile, path: Path, progress: Callable[[int], None]) -> 
                 if received > file.num_bytes:
                     raise DataError(f"{file.address}: more than the expected {file.num_bytes:,} bytes; stopped.")
                 out.write(data)
-                progress(len(data))
+                on_progress(len(data))
         if received < file.num_bytes and not packed:
             raise DataError(f"{file.address}: ended after {received:,} of {file.num_bytes:,} bytes. Try again.")
         verify(file, unfinished, fix="Try again later: the address may have changed its content.")

@@ -4,7 +4,8 @@
                                                               {"tokens": Target("tokens", NEXT_TOKEN)})
     pairs     source, tokens so far -> the next token  two specs, or one that both sides share
     numbers   values -> the next values
-    label     tokens or values -> a label, or a number
+    label     tokens or values -> a label, all labels that are right, or a number
+    tags      tokens -> a tag for each word, and a label where rows have one
 
 A spec knows its size, encodes what people write, decodes what models answer, and saves itself. The kind of a target
 says what is asked for; every stage that differs by that has a table keyed by it (heads, sizes, scores, measures of a
@@ -14,6 +15,7 @@ comparison, readers of an inspection). A run keeps its schema in vocab/: schema.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -31,10 +33,27 @@ NEXT_VALUES = "next_values"
 """Of a series: the numbers of each step, those before it being known."""
 LABEL = "label"
 """Of a sequence: which of a few names it has."""
+LABELS = "labels"
+"""Of a sequence: which of a few names are right, any number of them."""
 NUMBER = "number"
 """Of a sequence: a number."""
+TAG = "tag"
+"""Of each word of a sequence: which of a few names it has."""
 SEQUENCE = "sequence"
 """Of a source: a sequence of tokens, one after the other."""
+ASKED_FOR = {
+    NEXT_TOKEN: "the next token",
+    NEXT_VALUES: "the next row",
+    LABEL: "a label",
+    LABELS: "all labels that are right",
+    NUMBER: "a number",
+    TAG: "a tag for each word",
+    SEQUENCE: "a sequence",
+}
+"""In a sentence."""
+
+
+MAX_WORD_CHARACTERS = 24  # that a word is spelled with
 
 
 class Spec(Protocol):
@@ -65,6 +84,10 @@ class TokenSpec:
     tokenizer: Tokenizer
     special: Mapping[str, int] = field(default_factory=dict)
     """Tokens that no text has, by role (mask, separator): their ids, which may lie behind those of the tokenizer."""
+    alphabet: str = ""
+    """Characters that words are spelled with, beside their token; empty where they are not spelled."""
+    num_texts: int = 1
+    """That stand in a row, one behind the other: segments tell which of them a token belongs to."""
 
     @property
     def size(self) -> int:
@@ -78,6 +101,42 @@ class TokenSpec:
     def encode(self, written: str) -> np.ndarray:
         return self.tokenizer.encode(written)
 
+    def encode_texts(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Texts that belong together as one row, the boundary before, between and behind them; and which of the texts
+        each token belongs to. Shapes: (T,), (T,)."""
+        pieces, segments = [np.array([self.boundary])], [np.array([0])]
+        for number, text in enumerate(texts):
+            pieces += [self.tokenizer.encode(text), np.array([self.boundary])]
+            segments.append(np.full(len(pieces[-2]) + 1, number))
+        return np.concatenate(pieces), np.concatenate(segments)
+
+    def encode_words(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Words as one row, the boundary before and behind them; and where the first piece of each stands.
+
+        A word of which the tokenizer makes nothing (white space) is read as the boundary. Shapes: (T,), (W,).
+        """
+        pieces = [np.array([self.boundary])]
+        for word in words:
+            found = self.tokenizer.encode(word)
+            pieces.append(found if len(found) else np.array([self.boundary]))
+        steps = np.cumsum([len(piece) for piece in pieces])
+        return np.concatenate([*pieces, np.array([self.boundary])]), steps[:-1] if len(words) else steps[:0]
+
+    def spell(self, words: Sequence[str]) -> np.ndarray:
+        """Characters of each word, (N, K): 0 behind the last, 1 for one that the alphabet does not have, then those of
+        the alphabet. A word of more than K characters keeps its beginning and its end."""
+        place = {character: number for number, character in enumerate(self.alphabet, start=2)}
+        half, found = MAX_WORD_CHARACTERS // 2, np.zeros((len(words), MAX_WORD_CHARACTERS), dtype=np.int16)
+        for row, word in enumerate(words):
+            kept = word if len(word) <= MAX_WORD_CHARACTERS else word[:half] + word[-half:]
+            found[row, : len(kept)] = [place.get(character, 1) for character in kept]
+        return found
+
+    @property
+    def num_characters(self) -> int:
+        """Ids that `spell` gives; 0 where words are not spelled."""
+        return len(self.alphabet) + 2 if self.alphabet else 0
+
     def decode(self, encoded: Sequence[int] | np.ndarray) -> str:
         """Special tokens stand for nothing that is written."""
         special = set(self.special.values())
@@ -87,12 +146,15 @@ class TokenSpec:
         return f"Tokenizer: {self.tokenizer.kind}, {self.size:,} tokens"
 
     def to_dict(self) -> dict[str, Any]:
-        return {"kind": self.tokenizer.kind, **self.tokenizer.to_dict(), "special": dict(self.special)}
+        more: dict[str, Any] = {"alphabet": self.alphabet} if self.alphabet else {}
+        more |= {"num_texts": self.num_texts} if self.num_texts > 1 else {}
+        return {"kind": self.tokenizer.kind, **self.tokenizer.to_dict(), "special": dict(self.special), **more}
 
     @classmethod
     def from_dict(cls, saved: dict[str, Any]) -> TokenSpec:
         special = {str(role): int(token) for role, token in saved.pop("special", {}).items()}
-        return cls(tokenizer_from_dict(saved), special)
+        alphabet, num_texts = str(saved.pop("alphabet", "")), int(saved.pop("num_texts", 1))
+        return cls(tokenizer_from_dict(saved), special, alphabet, num_texts)
 
 
 @dataclass(frozen=True)
@@ -142,56 +204,91 @@ class LabelSpec:
 
     kind: ClassVar[str] = "label"
     names: list[str]
+    counts: list[int] = field(default_factory=list)
+    """How often each is right in the training part; none where that was not counted."""
+
+    def __post_init__(self) -> None:
+        if self.counts and len(self.counts) != len(self.names):
+            raise ValueError("names and counts do not fit each other")
 
     @property
     def size(self) -> int:
         return len(self.names)
 
     def encode(self, written: Sequence[str]) -> np.ndarray:
-        return np.array([self.names.index(name) for name in written], dtype=np.int64)
+        """-1 for a name that is not known: whatever is answered is wrong."""
+        places = {name: place for place, name in enumerate(self.names)}
+        return np.array([places.get(name, -1) for name in written], dtype=np.int64)
 
     def decode(self, encoded: Any) -> str:
         return self.names[int(encoded)]
 
     def describe(self) -> str:
-        return f"Labels: {', '.join(self.names[:20])}"
+        return f"Labels: {', '.join(self.names[:20])}" + (", …" if len(self.names) > 20 else "")
 
     def to_dict(self) -> dict[str, Any]:
-        return {"names": self.names}
+        return {"names": self.names, **({"counts": self.counts} if self.counts else {})}
 
     @classmethod
     def from_dict(cls, saved: dict[str, Any]) -> LabelSpec:
-        return cls([str(name) for name in saved["names"]])
+        return cls([str(name) for name in saved["names"]], [int(count) for count in saved.get("counts", ())])
+
+
+@dataclass(frozen=True)
+class TagSpec(LabelSpec):
+    """For each word, one of a few names."""
+
+    kind: ClassVar[str] = "tags"
+    scheme: str = ""
+    """How tags mark where an entity begins and ends (IOB2); empty where each stands for itself."""
+
+    def describe(self) -> str:
+        marks = f" ({self.scheme})" if self.scheme else ""
+        return f"Tags{marks}: {', '.join(self.names[:20])}" + (", …" if len(self.names) > 20 else "")
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**super().to_dict(), "scheme": self.scheme}
+
+    @classmethod
+    def from_dict(cls, saved: dict[str, Any]) -> TagSpec:
+        labels = LabelSpec.from_dict(saved)
+        return cls(labels.names, labels.counts, str(saved["scheme"]))
 
 
 @dataclass(frozen=True)
 class NumberSpec:
-    """A number, as it is."""
+    """A number, as models see it: mean zero and variance one in the training part, or as it is."""
 
     kind: ClassVar[str] = "number"
+    mean: float = 0.0
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.mean) and math.isfinite(self.scale) and self.scale > 0):
+            raise ValueError("mean and scale should be numbers, the scale above zero")
 
     @property
     def size(self) -> int:
         return 1
 
     def encode(self, written: Sequence[float]) -> np.ndarray:
-        return np.array(written, dtype=np.float32)
+        return ((np.array(written, dtype=np.float64) - self.mean) / self.scale).astype(np.float32)
 
     def decode(self, encoded: Any) -> str:
-        return f"{float(encoded):.6g}"
+        return f"{float(encoded) * self.scale + self.mean:.6g}"
 
     def describe(self) -> str:
         return "Answer: a number"
 
     def to_dict(self) -> dict[str, Any]:
-        return {}
+        return {} if (self.mean, self.scale) == (0.0, 1.0) else {"mean": self.mean, "scale": self.scale}
 
     @classmethod
     def from_dict(cls, saved: dict[str, Any]) -> NumberSpec:
         return cls(**saved)
 
 
-SPECS: dict[str, type[Spec]] = {spec.kind: spec for spec in (TokenSpec, ValueSpec, LabelSpec, NumberSpec)}
+SPECS: dict[str, type[Spec]] = {spec.kind: spec for spec in (TokenSpec, ValueSpec, LabelSpec, TagSpec, NumberSpec)}
 S = TypeVar("S", bound=Spec)
 
 
@@ -304,14 +401,15 @@ class damage_named:
         except OSError as error:
             raise CheckpointError(f"{self.path}: cannot be read: {error.strerror}.") from None
         except ValueError:
-            raise self._damaged() from None
+            raise damaged(self.path) from None
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: Any) -> None:
         if isinstance(error, ValueError | LookupError | TypeError | AttributeError):
-            raise self._damaged() from None
+            raise damaged(self.path) from None
 
-    def _damaged(self) -> CheckpointError:
-        return CheckpointError(f"{self.path}: damaged: not what seqwise wrote. Restore it or train again.")
+
+def damaged(path: Path) -> CheckpointError:
+    return CheckpointError(f"{path}: damaged: not what seqwise wrote. Restore it or train again.")
 
 
 def text_schema(tokenizer: Tokenizer) -> Schema:
@@ -338,8 +436,17 @@ def pair_tokenizers(schema: Schema) -> tuple[Tokenizer, Tokenizer]:
     return schema.input("source", TokenSpec).tokenizer, schema.target("tokens", TokenSpec).tokenizer
 
 
-def answer_schema(inputs: TokenSpec | ValueSpec, labels: Sequence[str]) -> Schema:
-    """Sequences with one answer each: one of these labels, or a number where there are none."""
-    answer: Spec = LabelSpec(list(labels)) if labels else NumberSpec()
-    targets = {answer.kind: Target(answer.kind, LABEL if labels else NUMBER)}
+def answer_schema(inputs: TokenSpec | ValueSpec, answer: LabelSpec | NumberSpec, *, several: bool = False) -> Schema:
+    """Sequences with one answer each: one of these labels, all that are right, or a number."""
+    name = LABELS if several else answer.kind
+    targets = {name: Target(answer.kind, LABELS if several else LABEL if isinstance(answer, LabelSpec) else NUMBER)}
     return Schema({inputs.kind: inputs, answer.kind: answer}, {inputs.kind: inputs.kind}, targets)
+
+
+def tag_schema(inputs: TokenSpec, tags: TagSpec, label: LabelSpec | None = None) -> Schema:
+    """Words with a tag each, by which a model is judged; and a label for the row, where there is one."""
+    specs: dict[str, Spec] = {"tokens": inputs, "tags": tags}
+    targets = {"tags": Target("tags", TAG)}
+    if label is not None:
+        specs["label"], targets["label"] = label, Target("label", LABEL)
+    return Schema(specs, {"tokens": "tokens"}, targets)

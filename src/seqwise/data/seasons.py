@@ -15,9 +15,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-FEWEST_STEPS = 24
-FEWEST_TURNS = 3  # of a season in the series
-LEAST_STRENGTH = 0.2  # a correlation: below it a season helps no forecast
+MIN_STEPS = 24
+MIN_PERIODS = 3  # of a season in the series
+MIN_CORRELATION = 0.2  # below it a season helps no forecast
 SURE = 3.5  # standard errors that a correlation found by search must lie above zero
 SURE_BY_DATE = 2.5  # the same for one that the dates suggest
 WALK = 0.2  # of a random walk, N / P times the variance of the correlation
@@ -40,8 +40,8 @@ def main_season(seasons: Sequence[int]) -> int:
 
 
 def _season(column: np.ndarray, suggested: Sequence[int]) -> int:
-    longest = len(column) // FEWEST_TURNS
-    if len(column) < FEWEST_STEPS or not column.any():
+    longest = len(column) // MIN_PERIODS
+    if len(column) < MIN_STEPS or not column.any():
         return 1
     by_date = [period for period in suggested if 1 < period <= longest and _stands_out(column, period)]
     found = _shortest_strong(column, by_date, SURE_BY_DATE)
@@ -57,7 +57,7 @@ def _season(column: np.ndarray, suggested: Sequence[int]) -> int:
 def _shortest_strong(column: np.ndarray, periods: Sequence[int], sure: float) -> int | None:
     """Of the seasons that are there, the shortest that is nearly as strong as the strongest."""
     strengths = {period: _strength(column, period) for period in periods}
-    strong = {p: s for p, s in strengths.items() if s > max(LEAST_STRENGTH, sure * _chance(p, len(column)))}
+    strong = {p: s for p, s in strengths.items() if s > max(MIN_CORRELATION, sure * _chance(p, len(column)))}
     return min((p for p, s in strong.items() if s >= NEARLY * max(strong.values())), default=None)
 
 
@@ -86,7 +86,7 @@ def _correlations(column: np.ndarray) -> np.ndarray:
     """The autocorrelation at the lags 0, 1, ..., up to a third of the series."""
     N = len(column)
     spectrum = np.abs(np.fft.rfft(column, 1 << (2 * N).bit_length())) ** 2
-    lags = np.arange(N // FEWEST_TURNS + 2)
+    lags = np.arange(N // MIN_PERIODS + 2)
     products = np.fft.irfft(spectrum)[lags] * N / (N - lags)
     return products / products[0] if products[0] > 1e-9 * N else np.zeros(len(lags))
 

@@ -15,20 +15,20 @@ from typing import Any
 
 from ..errors import ConfigError, DataError, did_you_mean
 from ..wording import counted
-from .builtin import BUILTIN, PAIR_TOYS, builtin_file
+from .builtin import BUILTIN, LABEL_TOYS, PAIR_TOYS, TAG_TOYS, builtin_file, is_label_toy, is_tag_toy
 from .files import TABLE_SUFFIXES, is_html, kind_of, read_text, shown, shown_names, text_files, unread_files
-from .public import PUBLIC, find_public, is_pair_set
-from .surveys import remembered
+from .public import PUBLIC, find_public, is_label_set, is_pair_set, is_tag_set
+from .scan_cache import cached_scan
 
 PARTS = ("train", "valid", "test")
 PART_NAMES = {"train": "train", "valid": "valid", "val": "valid", "dev": "valid", "validation": "valid", "test": "test"}
 DEFAULT_SPLIT = "90/5/5"
-MOST_BLANK = 40  # kinds of blanks, NUL among them: with more characters there is something to learn
+MAX_BLANK_SYMBOLS = 40  # kinds of blanks, NUL among them: with more characters there is something to learn
 
 
 @dataclass(frozen=True)
 class TextPart:
-    """A stretch of text: some files one after another, or the characters from `start` up to `stop` of them."""
+    """A segment of text: some files one after another, or the characters from `start` up to `stop` of them."""
 
     files: tuple[Path, ...]
     start: int = 0
@@ -102,8 +102,8 @@ def open_text(
             raise ConfigError(f'--split-at "{split}" and files for valid or test exclude each other; drop one.')
         if "valid" not in given:
             raise DataError(f"{name}: there are test files but none to validate on. Add --valid FILE.")
-        return replace(_survey_files(name, given), notes=notes)
-    return replace(_survey_split(name, given["train"], split or default_split or DEFAULT_SPLIT), notes=notes)
+        return replace(_scan_files(name, given), notes=notes)
+    return replace(_scan_split(name, given["train"], split or default_split or DEFAULT_SPLIT), notes=notes)
 
 
 def open_whole(source: str | Path) -> TextData:
@@ -111,7 +111,7 @@ def open_whole(source: str | Path) -> TextData:
     files = text_files(Path(source))
     for file in files:
         _check_running_text(file)
-    data = _survey_files(str(source), {"train": files})
+    data = _scan_files(str(source), {"train": files})
     part = data.parts["train"]
     return replace(data, parts={"whole": part}, characters={"whole": data.characters["train"]}, split="scored whole")
 
@@ -141,6 +141,10 @@ def _named(name: str) -> tuple[str, dict[str, list[Path]], str | None]:
         return name, {"train": [builtin_file(name)]}, None
     if is_pair_set(name):
         raise DataError(f'"{name}" holds pairs of sequences, and language models read running text. Add --task pairs.')
+    if is_label_set(name) or is_label_toy(name):
+        raise DataError(f'"{name}" holds texts with labels, and language models read running text. Add --task label.')
+    if is_tag_set(name) or is_tag_toy(name):
+        raise DataError(f'"{name}" holds words with tags, and language models read running text. Add --task tags.')
     if name in PUBLIC:
         return name, {part: [file] for part, file in find_public(name).items()}, PUBLIC[name].split
     raise unknown_set(name)
@@ -149,7 +153,7 @@ def _named(name: str) -> tuple[str, dict[str, list[Path]], str | None]:
 def unknown_set(name: str) -> DataError:
     if "/" in name or "." in name:
         return DataError(f"{name}: no such file or folder.")
-    known = [*BUILTIN, *PAIR_TOYS, *PUBLIC]
+    known = [*BUILTIN, *PAIR_TOYS, *LABEL_TOYS, *TAG_TOYS, *PUBLIC]
     return DataError(f'"{name}" is neither a file nor a data set. {did_you_mean(name, known)}')
 
 
@@ -202,7 +206,7 @@ def _words(file: Path) -> list[str]:
     return file.name.lower().replace("-", ".").replace("_", ".").split(".")
 
 
-def _survey_files(name: str, given: dict[str, list[Path]]) -> TextData:
+def _scan_files(name: str, given: dict[str, list[Path]]) -> TextData:
     present = [part for part in PARTS if part in given]
 
     def read() -> dict[str, Any]:
@@ -219,7 +223,7 @@ def _survey_files(name: str, given: dict[str, list[Path]]) -> TextData:
         return {"characters": characters, "lines": lines, "fingerprint": digest.hexdigest()}
 
     question = "parts " + " ".join(f"{part}:{len(given[part])}" for part in present)
-    found = remembered(question, [file for part in present for file in given[part]], read)
+    found = cached_scan(question, [file for part in present for file in given[part]], read)
     parts = {part: TextPart(tuple(given[part])) for part in present}
     return _checked(TextData(name, parts, **found, split="split as given"))
 
@@ -242,7 +246,7 @@ def _shares(split: str) -> list[float]:
     return shares
 
 
-def _survey_split(name: str, files: list[Path], split: str) -> TextData:
+def _scan_split(name: str, files: list[Path], split: str) -> TextData:
     _shares(split)  # before a long text is read
 
     def read() -> dict[str, Any]:
@@ -253,7 +257,7 @@ def _survey_split(name: str, files: list[Path], split: str) -> TextData:
             lines += block.count("\n")
         return {"characters": total, "lines": lines, "fingerprint": digest.hexdigest()}
 
-    found = remembered(f"split {split}", files, read)
+    found = cached_scan(f"split {split}", files, read)
     edges = split_edges(found["characters"], split)
     parts = {
         part: TextPart(tuple(files), start, stop) for part, start, stop in zip(PARTS, edges, edges[1:], strict=False)
@@ -268,7 +272,7 @@ def check_learnable(data: TextData) -> None:
     found: set[str] = set()
     for block in data.parts["train"].blocks():
         found |= set(block)
-        if len(found) > MOST_BLANK:
+        if len(found) > MAX_BLANK_SYMBOLS:
             return
     symbols = found - {"\n"}
     if all(symbol.isspace() or symbol == "\0" for symbol in symbols):

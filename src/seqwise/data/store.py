@@ -29,7 +29,7 @@ from ..config import parse_json
 from ..errors import DataError
 from ..text import Tokenizer, whole_blocks
 from .batch import Batch, next_token_batch
-from .folders import cache_folder
+from .paths import cache_folder
 from .source import TextData
 
 STORE_FORMAT = 3
@@ -83,7 +83,7 @@ class TokenStore:
         """Tokens to predict: all but the boundary that stands first."""
         return len(self.ids) - 1
 
-    def first(self, num_tokens: int | None) -> TokenStore:
+    def take(self, num_tokens: int | None) -> TokenStore:
         """The beginning of the text."""
         if num_tokens is None or num_tokens >= self.num_tokens:
             return self
@@ -119,14 +119,14 @@ class TokenStore:
 
 
 def build_store(
-    data: TextData, part: str, tokenizer: Tokenizer, *, progress: Callable[[int], None] = lambda _: None
+    data: TextData, part: str, tokenizer: Tokenizer, *, on_progress: Callable[[int], None] = lambda _: None
 ) -> TokenStore:
-    """Encode one part of the data, or find it in the cache. `progress` is told the characters of each block."""
+    """Encode one part of the data, or find it in the cache. `on_progress` is told the characters of each block."""
     vocabulary = json.dumps({"kind": tokenizer.kind, **tokenizer.to_dict()}, sort_keys=True)
     key = hashlib.sha256(f"{STORE_FORMAT}|{data.fingerprint}|{part}|{vocabulary}".encode()).hexdigest()[:32]
     folder = cache_folder() / "stores" / key
     if not (folder / "store.json").exists():
-        _write(data, part, tokenizer, folder, progress)
+        _write(data, part, tokenizer, folder, on_progress)
     return _open(folder, tokenizer.usual_lengths)
 
 
@@ -142,11 +142,11 @@ def store_of_text(text: str, tokenizer: Tokenizer) -> TokenStore:
 SIDES = {"odd_places": np.int64, "odd_lengths": np.int32, "unknown_places": np.int64, "spelling": np.float64}
 
 
-def _write(data: TextData, part: str, tokenizer: Tokenizer, folder: Path, progress: Callable[[int], None]) -> None:
+def _write(data: TextData, part: str, tokenizer: Tokenizer, folder: Path, on_progress: Callable[[int], None]) -> None:
     unfinished = folder.with_name(f"{folder.name}.{os.getpid()}")
     try:
         unfinished.mkdir(parents=True, exist_ok=True)
-        about = _write_files(data, part, tokenizer, unfinished, progress)
+        about = _write_files(data, part, tokenizer, unfinished, on_progress)
         (unfinished / "store.json").write_text(json.dumps(about))
         if folder.exists():  # left behind without its store.json
             shutil.rmtree(folder)
@@ -165,7 +165,7 @@ def _write(data: TextData, part: str, tokenizer: Tokenizer, folder: Path, progre
 
 
 def _write_files(
-    data: TextData, part: str, tokenizer: Tokenizer, folder: Path, progress: Callable[[int], None]
+    data: TextData, part: str, tokenizer: Tokenizer, folder: Path, on_progress: Callable[[int], None]
 ) -> dict[str, Any]:
     """ids.bin, and those beside it that are not empty; what `_open` wants to know of them."""
     dtype = np.uint16 if tokenizer.vocab_size <= 1 << 16 else np.uint32
@@ -197,7 +197,7 @@ def _write_files(
         for block in whole_blocks(data.parts[part].blocks()):
             write_block(block)
             num_chars += len(block)
-            progress(len(block))
+            on_progress(len(block))
         if spare and written["ids"]:
             last = np.array([written["ids"] - 1]), np.array([last_length + spare], dtype=np.int32)
             write(odd_places=last[0], odd_lengths=last[1])

@@ -27,7 +27,7 @@ from ..errors import DataError, did_you_mean
 from .builtin import EXAMPLE_SETS, with_length
 from .examples import ExampleData, ExampleStore
 from .files import read_bytes
-from .folders import data_folders
+from .paths import data_folders
 
 LETTERS = "abcdefgh"
 TEXT_LENGTH = 400_000

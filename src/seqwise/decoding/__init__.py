@@ -24,7 +24,7 @@ from .exhaustive import exhaustive_search
 from .sampling import choose_steps, sample
 from .settings import DecodingConfig, Hypothesis
 
-FEW_ROWS = 16  # whose states surely fit
+MAX_UNCHECKED_ROWS = 16  # whose states surely fit
 SMALL_STEP = 4_000_000  # products per step; measured on 2 cores
 
 __all__ = ["DecodingConfig", "Hypothesis", "generate", "stream"]
@@ -43,7 +43,7 @@ def generate(
     `limits` are the tokens to add to each prompt at most, where they are fewer than `config.max_tokens`.
     """
     prompt = _checked(model, prompts, config)
-    most = [min(config.max_tokens, limit) for limit in limits] if limits else [config.max_tokens] * len(prompt)
+    allowed = [min(config.max_tokens, limit) for limit in limits] if limits else [config.max_tokens] * len(prompt)
     search = {"greedy": sample, "sample": sample, "beam": beam_search, "exhaustive": exhaustive_search}[config.method]
     width = config.beam_width if config.method == "beam" else config.num_results
     check_memory(
@@ -52,7 +52,7 @@ def generate(
         "Ask for fewer results, a narrower beam or fewer tokens.",
     )
     with few_threads(model, len(prompt) * width):
-        return search(model, prompt, config, most)
+        return search(model, prompt, config, allowed)
 
 
 @torch.inference_mode()
@@ -81,7 +81,7 @@ def few_threads(model: Continues, num_rows: int) -> Iterator[None]:
 def _bytes_of(model: Continues, config: DecodingConfig, num_rows: int) -> int:
     """Of the states, the log-probabilities in a few copies, and the tokens of so many texts."""
     states = 0
-    if num_rows > FEW_ROWS and isinstance(model, HasInitialState):
+    if num_rows > MAX_UNCHECKED_ROWS and isinstance(model, HasInitialState):
         states = sum(tensor.numel() * tensor.element_size() for tensor in model.initial_state(1).per_row.values())
     return num_rows * (2 * states + 3 * 8 * model.vocab_size + 2 * 8 * config.max_tokens)
 

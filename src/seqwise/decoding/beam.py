@@ -28,7 +28,7 @@ from torch import Tensor
 
 from ..data.batch import Batch
 from ..models.contract import Continues, select_rows
-from .choices import adjusted, best_of, top_tokens
+from .candidates import adjusted, best_of, top_tokens
 from .settings import DecodingConfig, Hypothesis, length_norm
 
 

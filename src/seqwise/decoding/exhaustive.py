@@ -10,10 +10,10 @@ import torch
 from ..data.batch import Batch
 from ..errors import ConfigError
 from ..models.contract import Continues, select_rows
-from .choices import adjusted, best_of
+from .candidates import adjusted, best_of
 from .settings import DecodingConfig, Hypothesis
 
-MOST_HYPOTHESES = 1_000_000
+MAX_HYPOTHESES = 1_000_000
 
 
 def exhaustive_search(
@@ -21,10 +21,10 @@ def exhaustive_search(
 ) -> list[list[Hypothesis]]:
     """The `num_results` best of all continuations that end in `stop` or have as many tokens as they may."""
     power = power_of_ten(model.vocab_size, max(limits))
-    if power > math.log10(MOST_HYPOTHESES):
+    if power > math.log10(MAX_HYPOTHESES):
         raise ConfigError(
             f"exhaustive search over {model.vocab_size} tokens and {max(limits)} steps would score "
-            f"about 10^{power:.1f} texts (the limit is {MOST_HYPOTHESES:,}). "
+            f"about 10^{power:.1f} texts (the limit is {MAX_HYPOTHESES:,}). "
             "Lower --max-tokens, or use --method beam."
         )
     return [_search(model, prompt.rows(slice(n, n + 1)), config, limit) for n, limit in enumerate(limits)]
@@ -37,7 +37,7 @@ def power_of_ten(vocab_size: int, longest: int) -> float:
 
 def is_tiny(vocab_size: int, longest: int) -> bool:
     """Whether every text can be scored."""
-    return power_of_ten(vocab_size, longest) <= math.log10(MOST_HYPOTHESES)
+    return power_of_ten(vocab_size, longest) <= math.log10(MAX_HYPOTHESES)
 
 
 def _search(model: Continues, prompt: Batch, config: DecodingConfig, limit: int) -> list[Hypothesis]:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ..data.batch import Batch
 from ..models.contract import Continues, select_rows
-from .choices import adjusted
+from .candidates import adjusted
 from .settings import DecodingConfig, Hypothesis
 
 

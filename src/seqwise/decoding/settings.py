@@ -9,8 +9,8 @@ from typing import Literal
 from ..errors import ConfigError
 
 LengthForm = Literal["power", "gnmt"]
-MOST_TOKENS = 1_000_000
-MOST_LENGTH_PENALTY = 10.0  # a million tokens to this power are still a number
+MAX_TOKENS = 1_000_000
+MAX_LENGTH_PENALTY = 10.0  # a million tokens to this power are still a number
 
 
 @dataclass(frozen=True)
@@ -18,9 +18,9 @@ class DecodingConfig:
     method: Literal["sample", "greedy", "beam", "exhaustive"] = "sample"
     """How the next token is chosen."""
     max_tokens: int = 200
-    """Tokens to add to the prompt at most."""
+    """Largest number of tokens to add to the prompt."""
     min_tokens: int = 0
-    """The stop token is not chosen before so many are there, itself included."""
+    """Smallest number of tokens, the stop token included, before it may be chosen."""
     temperature: float = 1.0
     """Below 1 the model is surer of itself than it is, above 1 less sure; for sampling."""
     top_k: int | None = None
@@ -28,11 +28,11 @@ class DecodingConfig:
     top_p: float | None = None
     """Sample among the fewest tokens whose probabilities reach p together."""
     seed: int = 0
-    """The same seed gives the same text."""
+    """Random seed; the same seed gives the same text."""
     num_results: int = 1
-    """Samples per prompt, or the n best of a search."""
+    """Number of samples per prompt, or of the best results of a search."""
     beam_width: int = 4
-    """Hypotheses kept at each step of beam search."""
+    """Number of hypotheses that beam search keeps at each step."""
     length_penalty: float = 0.0
     """Hypotheses compete by log-probability / length ** length_penalty; 1 is the average per token."""
     length_form: LengthForm = "power"
@@ -46,8 +46,8 @@ class DecodingConfig:
         for name in ("max_tokens", "num_results", "beam_width"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} = {getattr(self, name)} should be at least 1.")
-        if self.max_tokens > MOST_TOKENS:
-            raise ConfigError(f"max_tokens = {self.max_tokens} should be at most {MOST_TOKENS:,}.")
+        if self.max_tokens > MAX_TOKENS:
+            raise ConfigError(f"max_tokens = {self.max_tokens} should be at most {MAX_TOKENS:,}.")
         if not 0 <= self.min_tokens <= self.max_tokens:
             raise ConfigError(
                 f"min_tokens = {self.min_tokens} should lie between 0 and max_tokens = {self.max_tokens}."
@@ -65,8 +65,8 @@ class DecodingConfig:
             raise ConfigError(f"top_p = {self.top_p} should lie in (0, 1].")
         if self.length_penalty < 0:
             raise ConfigError(f"length_penalty = {self.length_penalty} should not be negative.")
-        if not self.length_penalty <= MOST_LENGTH_PENALTY:
-            raise ConfigError(f"length_penalty = {self.length_penalty} should be at most {MOST_LENGTH_PENALTY:g}.")
+        if not self.length_penalty <= MAX_LENGTH_PENALTY:
+            raise ConfigError(f"length_penalty = {self.length_penalty} should be at most {MAX_LENGTH_PENALTY:g}.")
         if not self.repetition_penalty > 0:
             raise ConfigError(f"repetition_penalty = {self.repetition_penalty} should be above 0; 1 changes nothing.")
         if self.method == "beam" and self.num_results > self.beam_width:

@@ -22,8 +22,8 @@ from ..data.schema import Schema, pair_tokenizers
 from ..errors import ConfigError
 from ..models.contract import Translator, device_of, evaluating
 from . import generate
+from .parallel import parallel_map
 from .settings import DecodingConfig, Hypothesis
-from .side_by_side import side_by_side
 
 LINES = 4096  # read ahead, to find those of about one length
 PLACES = 8192  # tokens of sources in a batch, over the width of the beam
@@ -70,11 +70,11 @@ def translate(
     *,
     length_ratio: float,
     with_alignments: bool = False,
-    on_answers: Callable[[int], None] = lambda _: None,
+    on_progress: Callable[[int], None] = lambda _: None,
 ) -> Iterator[Answer]:
     """An answer for each line, in order; an empty line has an empty answer.
 
-    `on_answers` is told how many more were found, as they are found: by whatever thread, and long before their turn.
+    `on_progress` is told how many more were found, as they are found: by whatever thread, and long before their turn.
     """
     if with_alignments and not model.can_align:
         raise ConfigError(
@@ -83,7 +83,7 @@ def translate(
     lines = iter(lines)
     while chunk := list(islice(lines, LINES)):
         with evaluating(model):
-            answers = _translate_chunk(model, schema, chunk, config, length_ratio, with_alignments, on_answers)
+            answers = _translate_chunk(model, schema, chunk, config, length_ratio, with_alignments, on_progress)
         yield from answers
 
 
@@ -94,7 +94,7 @@ def _translate_chunk(
     config: DecodingConfig,
     length_ratio: float,
     with_alignments: bool,
-    on_answers: Callable[[int], None],
+    on_progress: Callable[[int], None],
 ) -> list[Answer]:
     source, target = pair_tokenizers(schema)
     texts = [line.rstrip("\n").strip() for line in chunk]
@@ -107,15 +107,15 @@ def _translate_chunk(
     )
     asked = np.array([place for place, text in enumerate(texts) if text], dtype=np.int64)
     if len(asked) < len(texts):  # an empty line has its answer
-        on_answers(len(texts) - len(asked))
+        on_progress(len(texts) - len(asked))
     order = asked[np.argsort(rows.lengths[asked], kind="stable")]
     width = config.beam_width if config.method == "beam" else config.num_results
     batches = [order[start:end] for start, end in cuts_by_length(rows.lengths[order], max(1, PLACES // width))]
 
     def search(chosen: np.ndarray) -> list[list[Hypothesis]]:
-        limits = [most_tokens(length, length_ratio, model) for length in rows.lengths[chosen].tolist()]
+        limits = [token_limit(length, length_ratio, model) for length in rows.lengths[chosen].tolist()]
         found = generate(model, Batch({"source": rows.padded(chosen)}, {}), config, limits=limits)
-        on_answers(len(found))
+        on_progress(len(found))
         return found
 
     for chosen, found in zip(batches, _searched(model, search, batches), strict=True):
@@ -134,11 +134,11 @@ def _searched(
 ) -> list[list[list[Hypothesis]]]:
     """Batches of sources, the longest last: side by side where cores compute, one after the other on a GPU."""
     if device_of(model).type == "cpu":
-        return side_by_side(search, batches)
+        return parallel_map(search, batches)
     return [search(chosen) for chosen in batches]
 
 
-def most_tokens(source_tokens: int, length_ratio: float, model: Translator) -> int:
+def token_limit(source_tokens: int, length_ratio: float, model: Translator) -> int:
     """How long a target may become, which depends on its source alone."""
     limit = math.ceil(length_ratio * source_tokens) + MORE_TOKENS
     return limit if model.context is None else min(limit, model.context)

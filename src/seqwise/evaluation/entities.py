@@ -13,18 +13,18 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from ..data.tag_schemes import entities_of
 from ..wording import counted
-from .labels import Counts, mean_f1, sum_of
+from .answers import LabelScore
+from .labels import Counts, f1_in_words, figures_of, mean_f1, sum_of
 from .segments import Metric, Segments, interval_in_words
 
 F1_METRIC = Metric("F1 over entities", "F1", digits=4, is_higher_better=True)
 WRONG_METRIC = Metric("share of wrong tags", "wrong", digits=4)
-MAX_TYPES = 12  # that a line names
 Rows = Sequence[Sequence[str]]
 
 
@@ -39,11 +39,14 @@ def entity_counts(wanted: Rows, answers: Rows) -> dict[str, Counts]:
     return {name: Counts(right[name], in_truth[name], in_answers[name]) for name in sorted(in_truth | in_answers)}
 
 
-class OtherScore(Protocol):
-    """Of something else that is answered for a row: the label of a whole utterance beside its slots."""
-
-    def headline(self) -> str: ...
-    def to_dict(self) -> dict[str, Any]: ...
+def word_counts(wanted: Rows, answers: Rows) -> dict[str, Counts]:
+    """Of words with each tag, in the order of the alphabet."""
+    right, in_truth, in_answers = Counter[str](), Counter[str](), Counter[str]()
+    for truth, answer in zip(wanted, answers, strict=True):
+        right.update(tag for tag, other in zip(truth, answer, strict=True) if tag == other)
+        in_truth.update(truth)
+        in_answers.update(answer)
+    return {name: Counts(right[name], in_truth[name], in_answers[name]) for name in sorted(in_truth | in_answers)}
 
 
 @dataclass(frozen=True)
@@ -57,8 +60,8 @@ class TagScore:
     scheme: str
     """How tags mark entities; empty where each word has a tag of its own kind."""
     signature: str
-    others: Mapping[str, OtherScore] = field(default_factory=dict)
-    """Scores of what else is answered for a row, by name."""
+    others: Mapping[str, LabelScore] = field(default_factory=dict)
+    """Scores of what else is answered for a row, by name: the label of a whole utterance beside its slots."""
     is_seen: Sequence[np.ndarray] | None = None
     """Of each row, (W,) bool: words that stand in the training part; None where that is not known."""
 
@@ -93,11 +96,12 @@ class TagScore:
 
     @cached_property
     def by_type(self) -> dict[str, Counts]:
-        return entity_counts(self.wanted, self.answers)
+        """Of entities; where tags mark none, of words with each tag."""
+        return (entity_counts if self.scheme else word_counts)(self.wanted, self.answers)
 
     @property
     def all_types(self) -> Counts:
-        """Of all entities together: micro precision, recall and F1."""
+        """Of all entities together: micro precision, recall and F1. Of plain tags all three are the accuracy."""
         return sum_of(self.by_type.values())
 
     @property
@@ -144,8 +148,8 @@ class TagScore:
 
     def rows(self) -> Iterator[tuple[str, str]]:
         yield "entities" if self.scheme else "tags", self.headline()
+        yield f"F1 by {'type' if self.scheme else 'tag'}", f1_in_words(self.by_type)
         if self.scheme:
-            yield "F1 by type", self._types_in_words()
             yield "words", f"{100 * self.accuracy:.2f} % of {counted(self._num_words, 'tag')} right"
         if self.unseen_accuracy is not None:
             num = counted(self._unseen[1], "word")
@@ -166,11 +170,8 @@ class TagScore:
         }
         if self.scheme:
             found |= {"f1": self.f1, "precision": self.all_types.precision, "recall": self.all_types.recall}
-            found |= {"macro_f1": self.macro_f1, "entities": self.all_types.wanted}
-            found["by_type"] = {
-                name: {"precision": one.precision, "recall": one.recall, "f1": one.f1, "entities": one.wanted}
-                for name, one in self.by_type.items()
-            }
+            found["entities"] = self.all_types.wanted
+        found |= {"macro_f1": self.macro_f1, "by_type": figures_of(self.by_type)}
         others = {name: score.to_dict() for name, score in self.others.items()}
         return {**found, **({"others": others} if others else {}), "signature": self.signature}
 
@@ -192,10 +193,3 @@ class TagScore:
         rows = list(zip(self._is_right, self.is_seen, strict=True))
         right = sum(int((is_right & ~is_seen).sum()) for is_right, is_seen in rows)
         return right, sum(int((~is_seen).sum()) for _, is_seen in rows)
-
-    def _types_in_words(self) -> str:
-        """The most frequent first."""
-        types = sorted(self.by_type.items(), key=lambda one: -one[1].wanted)
-        told = [f"{name or 'entity'} {100 * one.f1:.1f} ({one.wanted:,})" for name, one in types[:MAX_TYPES]]
-        rest = len(types) - MAX_TYPES
-        return ", ".join(told) + (f", and {counted(rest, 'other')}" if rest > 0 else "")

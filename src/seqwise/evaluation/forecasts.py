@@ -33,9 +33,9 @@ from .likelihood import CHUNK
 from .segments import Metric, Segments, interval_in_words
 
 PATHS = 200  # sampled per origin
-MOST_ORIGINS = 100
+MAX_ORIGINS = 100
 DEFAULT_HORIZON = 24
-LONGEST_SEASON_AS_HORIZON = 48
+MAX_HORIZON_STEPS = 48
 Z95 = 1.959964
 
 
@@ -69,17 +69,17 @@ class ForecastScore:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Of the log-likelihood per step, 95 %, by resampling stretches of the part."""
+        """Of the log-likelihood per step, 95 %, by resampling segments of the part."""
         low, high = self.segments.interval
         return -high, -low
 
     @property
     def segments(self) -> Segments:
-        """-log p of stretches of the part over the steps in them that can be predicted."""
+        """-log p of segments of the part over the steps in them that can be predicted."""
         num = max(1, min(100, len(self.log_densities) // 2))
-        stretch = np.arange(len(self.log_densities)) * num // len(self.log_densities)
-        totals = np.bincount(stretch, weights=np.where(self.observed, -self.log_densities, 0.0), minlength=num)
-        return Segments.of(totals, np.bincount(stretch, weights=self.observed, minlength=num))
+        segment = np.arange(len(self.log_densities)) * num // len(self.log_densities)
+        totals = np.bincount(segment, weights=np.where(self.observed, -self.log_densities, 0.0), minlength=num)
+        return Segments.of(totals, np.bincount(segment, weights=self.observed, minlength=num))
 
     def mae(self, who: str = "model") -> float:
         """The mean over origins, steps ahead and columns, in the data's own units (2)."""
@@ -182,7 +182,7 @@ def _checked(horizon: int) -> int:
 
 
 def default_horizon(season: int) -> int:
-    return season if 1 < season <= LONGEST_SEASON_AS_HORIZON else DEFAULT_HORIZON
+    return season if 1 < season <= MAX_HORIZON_STEPS else DEFAULT_HORIZON
 
 
 @torch.inference_mode()
@@ -194,7 +194,7 @@ def evaluate_forecasts(
     seasons: Sequence[int],
     horizon: int | None = None,
     seed: int = 0,
-    about: str = "",
+    scored: str = "",
 ) -> ForecastScore:
     """Score a part of a series, given the season of each column; what stands before the part is read first."""
     num_rows = len(store) + 1 - store.first
@@ -212,7 +212,7 @@ def evaluate_forecasts(
     is_covered = np.where(np.isnan(truth), np.nan, (low <= truth) & (truth <= high))
     season = "/".join(map(str, seasons if len(set(seasons)) > 1 else seasons[:1]))
     how = f"forecast:horizon={horizon},origins={len(origins)},season={season}"
-    signature = "|".join([how, *([about] if about else []), f"seqwise={__version__}"])
+    signature = "|".join([how, *([scored] if scored else []), f"seqwise={__version__}"])
     observed = np.asarray(store.is_observed[store.first :].any(axis=1))
     log_scale = float(log_scales[observed].mean())
     return ForecastScore(
@@ -228,7 +228,7 @@ def log_densities_of(model: Forecaster, store: NumberStore) -> np.ndarray:
 
 
 def _scores(model: Forecaster, store: NumberStore) -> Iterator[np.ndarray]:
-    """The log densities of the part, stretch by stretch."""
+    """The log densities of the part, segment by segment."""
     device = device_of(model)
     if model.context is None:
         state: State | None = model.initial_state(1)
@@ -307,7 +307,7 @@ def _rows_at(store: NumberStore, places: np.ndarray) -> tuple[Tensor, Tensor]:
 def _origins(store: NumberStore, horizon: int) -> np.ndarray:
     """The last rows known before each forecast: spread over the part, the first just before it."""
     first, last = store.first - 1, len(store) - horizon
-    num = max(1, min(MOST_ORIGINS, last - first + 1))
+    num = max(1, min(MAX_ORIGINS, last - first + 1))
     return np.unique(np.linspace(first, last, num).round().astype(np.int64))
 
 

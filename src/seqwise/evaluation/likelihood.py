@@ -5,7 +5,7 @@
     bits per character = - (sum of log p(token) + letters) / log(2) / characters         (3)
 
 (3) compares models with different tokenizers: `letters` is log p of the spelling of unknown words (text/spelling.py),
-each of which (1) and (2) take for one token, as is usual. Intervals come from stretches of the text that are the same
+each of which (1) and (2) take for one token, as is usual. Intervals come from segments of the text that are the same
 for every tokenizer; what a token costs is spread evenly over its characters. How much of the past a model sees at each
 token is part of the number, so the signature says it:
 
@@ -36,25 +36,25 @@ View = Literal["disjoint", "sliding", "carried"]
 CHUNK = 256  # tokens read at once where the state is carried
 WINDOWS = 64  # read at once
 SPELLED_AT_ONCE = 4096  # unknown words
-TRACKS = 16  # stretches of text that are read side by side where the state is carried
-MOST_STRETCHES = 400  # of the text, to resample
-SHORTEST_STRETCH = 100  # characters; of a short text a tenth, so that there is something to resample
+TRACKS = 16  # segments of text that are read side by side where the state is carried
+MAX_SEGMENTS = 400  # of the text, to resample
+MIN_SEGMENT_CHARACTERS = 100  # of a short text a tenth, so that there is something to resample
 
 
 @dataclass(frozen=True)
 class Score:
-    """Sums over stretches of a text, and what follows from them."""
+    """Sums over segments of a text, and what follows from them."""
 
     metric = Metric("bits per character", "bits/char")
 
     nats: np.ndarray
-    """-log p of each stretch's tokens, summed, (stretches,)."""
+    """-log p of each segment's tokens, summed, (segments,)."""
     counts: np.ndarray
-    """Tokens of each stretch, (stretches,); one that lies in two stretches counts in both by its share."""
+    """Tokens of each segment, (segments,); one that lies in two segments counts in both by its share."""
     characters: int
     signature: str
     letters: np.ndarray | float = 0.0
-    """-log p of how the unknown words of each stretch are spelled, nats, (stretches,)."""
+    """-log p of how the unknown words of each segment are spelled, nats, (segments,)."""
     unknown: int = 0
     """Words that the vocabulary does not have."""
 
@@ -87,13 +87,13 @@ class Score:
 
     @property
     def segments(self) -> Segments:
-        """Bits of each stretch over its characters (3)."""
-        edges = stretch_edges(self.characters, len(self.nats))
+        """Bits of each segment over its characters (3)."""
+        edges = segment_edges(self.characters, len(self.nats))
         return Segments.of((self.nats + self.letters) / math.log(2), np.diff(edges))
 
     @property
     def bits_interval(self) -> tuple[float, float]:
-        """Bits per character, 95 %, by resampling whole stretches of the text."""
+        """Bits per character, 95 %, by resampling whole segments of the text."""
         return self.segments.interval
 
     @property
@@ -155,11 +155,11 @@ def evaluate(
     context: int | None = None,
     stride: int | None = None,
     batch_size: int = WINDOWS,
-    about: str = "",
+    scored: str = "",
 ) -> Score:
     """Score every token of a store. Without a view: carried where the family carries its state, else disjoint windows.
 
-    `context` is the window (default: the model's own), `about` what the signature says of data and tokenizer.
+    `context` is the window (default: the model's own), `scored` what the signature says of data and tokenizer.
     """
     limit = getattr(model, "context", None)
     if view is None:
@@ -191,9 +191,9 @@ def evaluate(
         tracks = max(1, min(getattr(model, "score_tracks", TRACKS), store.num_tokens // (4 * CHUNK)))
         how = f"carried:chunk={CHUNK},tracks={tracks}"
         batches = score_streams(store, chunk=CHUNK, tracks=tracks)
-    edges = stretch_edges(store.num_chars, num_stretches(store.num_chars))
+    edges = segment_edges(store.num_chars, num_segments(store.num_chars))
     nats, counts, letters = _sums_over(model, batches, store, edges, carried=view == "carried")
-    parts = [how, *([about] if about else [])]
+    parts = [how, *([scored] if scored else [])]
     parts += [f"unknown={len(store.spelling.places)}:one token,spelled in bits"] if len(store.spelling.places) else []
     parts += [f"bootstrap={RESAMPLES}x{len(nats)}", f"seqwise={__version__}"]
     return Score(nats, counts, store.num_chars, "|".join(parts), letters, len(store.spelling.places))
@@ -214,11 +214,11 @@ def token_nats(model: Scores, store: TokenStore) -> np.ndarray:
 
 
 @torch.inference_mode()
-def nats_by_position(model: Scores, store: TokenStore, *, context: int, most_windows: int = 256) -> np.ndarray:
+def nats_by_position(model: Scores, store: TokenStore, *, context: int, max_windows: int = 256) -> np.ndarray:
     """Mean -log p of the token at each position of windows that are read from nothing, (context,)."""
     context = min(context, getattr(model, "context", None) or context, store.num_tokens)
     whole = store.num_tokens // context  # windows
-    starts = context * np.unique(np.linspace(0, whole - 1, min(whole, most_windows)).astype(int))
+    starts = context * np.unique(np.linspace(0, whole - 1, min(whole, max_windows)).astype(int))
     total, device = np.zeros(context), device_of(model)
     with evaluating(model):
         for some in np.array_split(starts, -(-len(starts) // WINDOWS)):
@@ -227,13 +227,14 @@ def nats_by_position(model: Scores, store: TokenStore, *, context: int, most_win
     return total / len(starts)
 
 
-def num_stretches(num_chars: int) -> int:
+def num_segments(num_chars: int) -> int:
     """By characters, so that it is the same for every tokenizer: many, but each long enough to stand for itself."""
-    return max(1, min(MOST_STRETCHES, num_chars // SHORTEST_STRETCH), min(10, num_chars // (SHORTEST_STRETCH // 10)))
+    of_full_length, short = num_chars // MIN_SEGMENT_CHARACTERS, num_chars // (MIN_SEGMENT_CHARACTERS // 10)
+    return max(1, min(MAX_SEGMENTS, of_full_length), min(10, short))
 
 
-def stretch_edges(num_chars: int, num: int) -> np.ndarray:
-    """Where `num` stretches of a text begin and end, all of about the same length, in characters (num + 1,)."""
+def segment_edges(num_chars: int, num: int) -> np.ndarray:
+    """Where `num` segments of a text begin and end, all of about the same length, in characters (num + 1,)."""
     return np.arange(num + 1) * num_chars // num
 
 
@@ -256,7 +257,7 @@ def _scored(
 def _sums_over(
     model: Scores, batches: Iterator[Batch], store: TokenStore, edges: np.ndarray, *, carried: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Over stretches of the text, whatever the view: -log p of the tokens, how many there are, and -log p of the
+    """Over segments of the text, whatever the view: -log p of the tokens, how many there are, and -log p of the
     letters of unknown words."""
     sums = np.zeros((len(edges) - 1, 2))
     for places, nats, is_token in _scored(model, batches, carried=carried):
@@ -274,7 +275,7 @@ def _sums_over(
 
 
 def _spread(sums: np.ndarray, edges: np.ndarray, begins: np.ndarray, ends: np.ndarray, costs: np.ndarray) -> None:
-    """Add what tokens cost, (N, K), to the stretches, (stretches, K), that hold their characters. A token without any
+    """Add what tokens cost, (N, K), to the segments, (segments, K), that hold their characters. A token without any
     ends a character that one before it began, and belongs to it."""
     num = len(sums)
     begins = np.where(ends > begins, begins, np.maximum(0, begins - 1))

@@ -18,7 +18,7 @@ from ..data.pair_store import source_ids
 from ..data.schema import Schema, pair_tokenizers
 from ..decoding import DecodingConfig
 from ..decoding.exhaustive import is_tiny
-from ..decoding.translate import Answer, most_tokens, translate
+from ..decoding.translate import Answer, token_limit, translate
 from ..models.contract import Translator
 from .translations import Likelihood, TranslationScore
 
@@ -84,7 +84,7 @@ def report_on_search(
     *,
     length_ratio: float,
     widths: Sequence[int] = WIDTHS,
-    advance: Callable[[int], None] = lambda _: None,
+    on_progress: Callable[[int], None] = lambda _: None,
 ) -> SearchReport:
     """Answer the same sources with beams of several widths, and with all texts where the case is tiny enough."""
     sources, references = [source for source, _ in pairs], [target for _, target in pairs]
@@ -101,10 +101,10 @@ def report_on_search(
         began = time.perf_counter()
         by_width[width] = answers(replace(config, method="beam", beam_width=width, num_results=1))
         seconds[width] = time.perf_counter() - began
-        advance(width)
+        on_progress(width)
     scores = {width: np.array([answer.scores[0] for answer in found]) for width, found in by_width.items()}
     best = np.max(list(scores.values()), axis=0)
-    longest = max(most_tokens(len(ids), length_ratio, model) for ids in encoded)
+    longest = max(token_limit(len(ids), length_ratio, model) for ids in encoded)
     has_exhaustive = is_tiny(writer.vocab_size, min(longest, config.max_tokens))
     if has_exhaustive:
         every = answers(replace(config, method="exhaustive", num_results=1))
@@ -113,13 +113,13 @@ def report_on_search(
     for width, found in by_width.items():
         below = best - scores[width]
         is_below = below > TIES
-        scored = TranslationScore(sources, references, [a.text for a in found], Likelihood(0.0, 1, 0), "")
+        score = TranslationScore(sources, references, [a.text for a in found], Likelihood(0.0, 1, 0), "")
         hypotheses = [answer.hypotheses[0] for answer in found]
         rows.append(
             Width(
                 width,
-                scored.bleu,
-                scored.chrf,
+                score.bleu,
+                score.chrf,
                 float(scores[width].mean()),
                 float(is_below.mean()),
                 float(below[is_below].mean()) if is_below.any() else 0.0,

@@ -1,6 +1,6 @@
-"""Sums over stretches of the data: what intervals are resampled from, and by what two models are compared in pairs.
+"""Sums over segments of the data: what intervals are resampled from, and by what two models are compared in pairs.
 
-Resampling N stretches shows too little of how much they differ, the less the fewer they are. So the distances of what
+Resampling N segments shows too little of how much they differ, the less the fewer they are. So the distances of what
 was drawn from what was found are stretched as Student's t (1908) stretches a normal distribution: by
 
     sqrt(N / (N - 1)) * t(N - 1) / t(infinity)
@@ -23,7 +23,7 @@ from ..errors import ConfigError
 
 RESAMPLES = 1000
 CONFIDENCE = 0.95
-LEAST_SEGMENTS = 6  # of fewer, even if all agree, chance alone is above 5 %: 2 * 0.5**5
+MIN_SEGMENTS = 6  # of fewer, even if all agree, chance alone is above 5 %: 2 * 0.5**5
 ROUNDING = 1e-6  # what rounding makes of two equal models
 
 
@@ -54,7 +54,7 @@ class Metric:
 
 @dataclass(frozen=True)
 class Kind:
-    """How sums over stretches, (..., K), become a value, (...): lower is better."""
+    """How sums over segments, (..., K), become a value, (...): lower is better."""
 
     value: Callable[[np.ndarray], np.ndarray]
     of_data: slice
@@ -120,10 +120,10 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Segments:
-    """Sums over stretches of the data, which are the same for every model of it, and the value of them all together."""
+    """Sums over segments of the data, which are the same for every model of it, and the value of them all together."""
 
     statistics: np.ndarray
-    """(S, N, K): S seeds of one model, N stretches, K sums over each."""
+    """(S, N, K): S seeds of one model, N segments, K sums over each."""
     kind: str = "ratio"
     """ratio: a total, such as -log p or errors, over what the value is per: characters, steps, answers."""
 
@@ -138,7 +138,7 @@ class Segments:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """95 %, by resampling stretches, and seeds where there are several; without ends where they are too few."""
+        """95 %, by resampling segments, and seeds where there are several; without ends where they are too few."""
         low, high = _interval(self)
         if not (self.is_enough and self.is_possible):
             return low, high
@@ -147,8 +147,8 @@ class Segments:
 
     @property
     def is_enough(self) -> bool:
-        """Whether there are stretches enough for an interval that keeps its promise."""
-        return self.statistics.shape[1] >= LEAST_SEGMENTS
+        """Whether there are segments enough for an interval that keeps its promise."""
+        return self.statistics.shape[1] >= MIN_SEGMENTS
 
     @property
     def is_possible(self) -> bool:
@@ -174,7 +174,7 @@ class Difference:
 
     gain: float
     interval: tuple[float, float]
-    """95 %, by resampling the same stretches for both; without ends where they are too few."""
+    """95 %, by resampling the same segments for both; without ends where they are too few."""
     is_enough: bool = True
     """Whether there is data enough to tell."""
 
@@ -186,7 +186,7 @@ class Difference:
 
 
 def same_data(first: Segments, second: Segments) -> bool:
-    """Whether both are of the same stretches of the same data."""
+    """Whether both are of the same segments of the same data."""
     if first.kind != second.kind or first.statistics.shape[1:] != second.statistics.shape[1:]:
         return False
     of_data = KINDS[first.kind].of_data

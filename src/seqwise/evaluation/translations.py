@@ -23,7 +23,7 @@ from .segments import RESAMPLES, Metric, Segments, interval_in_words
 
 SCORED_PLACES = 4096  # on either side of a batch
 LENGTHS = (5, 10, 15, 20, 30)  # words of a source, at most, for the table by length
-SHORTEST_SENTENCE = 4.0  # words of a reference, in the mean
+MIN_SENTENCE_WORDS = 4.0  # of a reference, in the mean
 NO_SPACES = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f]")  # kana, Chinese characters, Thai
 BLEU_METRIC = Metric("BLEU", "BLEU", digits=2, is_higher_better=True)
 WRONG_METRIC = Metric("share of wrong answers", "wrong", digits=4)
@@ -49,7 +49,7 @@ class TranslationScore:
     references: Sequence[str]
     hypotheses: Sequence[str]
     likelihood: Likelihood
-    about: str
+    scored: str
     """Of data and search, for the signature."""
 
     @cached_property
@@ -125,7 +125,7 @@ class TranslationScore:
     def signature(self) -> str:
         _ = self.bleu_segments  # sacrebleu knows its signature once it has counted
         parts = [
-            self.about,
+            self.scored,
             f"BLEU[{self._bleu.get_signature()}]",
             "chrF2[nc:6|nw:0]",
             f"bootstrap={RESAMPLES}x{len(self.references)}",
@@ -135,7 +135,7 @@ class TranslationScore:
     @property
     def has_sentences(self) -> bool:
         """BLEU counts four words in a row: of targets that have hardly so many it says nothing."""
-        return bool(self.bleu_segments.statistics[0, :, 1].mean() >= SHORTEST_SENTENCE)
+        return bool(self.bleu_segments.statistics[0, :, 1].mean() >= MIN_SENTENCE_WORDS)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.headline()}>"

@@ -4,24 +4,29 @@ table.
 next_token    of running text                  bits per character
 next_values   of columns of numbers            log-likelihood, error and coverage of forecasts
 label         of a whole sequence              accuracy
+labels        of a whole sequence, any number  F1
 number        of a whole sequence              squared error
+tag           of each word                     F1 over entities, or accuracy
 sequence      of tokens, for a source          BLEU, chrF, exact matches
 """
 
 from __future__ import annotations
 
-from ..data.schema import LABEL, NEXT_TOKEN, NEXT_VALUES, NUMBER, SEQUENCE
+from ..data.schema import LABEL, LABELS, NEXT_TOKEN, NEXT_VALUES, NUMBER, SEQUENCE, TAG
 from .answer import AnswerGoal
 from .goal import AnyGoal as AnyGoal
 from .goal import Goal as Goal
 from .next_token import NextTokenGoal
 from .next_values import NextValuesGoal
 from .sequence import SequenceGoal
+from .tag import TagGoal
 
 GOALS: dict[str, AnyGoal] = {
     NEXT_TOKEN: NextTokenGoal(),
     NEXT_VALUES: NextValuesGoal(),
     LABEL: AnswerGoal(),
+    LABELS: AnswerGoal(),
     NUMBER: AnswerGoal(),
+    TAG: TagGoal(),
     SEQUENCE: SequenceGoal(),
 }

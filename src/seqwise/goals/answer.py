@@ -1,45 +1,68 @@
-"""One answer for a whole sequence: a label, or a number."""
+"""One answer for a whole sequence: a label, all labels that are right, or a number."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
+from ..data.annotated import LabelledData
 from ..data.examples import ExampleData, Examples, ExampleStore
-from ..data.schema import Schema
+from ..data.schema import LabelSpec, NumberSpec, Schema, TokenSpec
+from ..data.text_examples import RowBatches, TextStore
 from ..errors import ConfigError
-from ..evaluation.answers import ROWS, AnswerScore, evaluate_answers, predict_answers
+from ..evaluation.answers import AnswerScore, answers_of, evaluate_answers
 from ..models.contract import Answerer
 from ..settings import DataConfig, TrainingConfig
-from .goal import Advance, BatchSource, Facts
+from .goal import BatchSource, Facts, OnProgress
 
-MOST_VALID = 5_000
+MAX_VALID_EXAMPLES = 5_000
+MAX_SHOWN_LABELS = 10
+LONG_SHARE = 0.98  # of texts are at most as long as a network is made to read
+
+Data = ExampleData | LabelledData
+Store = ExampleStore | TextStore
 
 
 class AnswerGoal:
     unit = "answers"
-    metrics = ("accuracy", "mean_squared_error", "nats_per_answer")
+    metrics = (
+        *("accuracy", "macro_f1", "matthews", "auc", "calibration_error", "f1", "exact_match"),
+        *("mean_squared_error", "pearson", "spearman", "nats_per_answer"),
+    )
     score_options: tuple[str, ...] = ()
     reads_lines = False
     writes_table = False
 
-    def facts(self, data: ExampleData, train: ExampleStore, schema: Schema, minutes: float | None) -> Facts:
-        return Facts(len(train), schema.only_input().size, "", minutes, length=train.inputs.shape[1])
+    def facts(self, data: Data, train: Store, schema: Schema, minutes: float | None) -> Facts:
+        spec = schema.only_input()
+        if not isinstance(train, TextStore) or not isinstance(spec, TokenSpec):
+            return Facts(len(train), spec.size, "", minutes, length=int(train.lengths.max()))
+        assert isinstance(data, LabelledData)
+        length, tokens = int(np.quantile(train.lengths, LONG_SHARE)), len(train.tokens.ids)
+        found = {"columns": list(data.columns)}
+        return Facts(len(train), spec.size, spec.tokenizer.kind, minutes, length=length, tokens=tokens, data=found)
 
-    def batches(self, store: ExampleStore, model: Answerer, config: TrainingConfig) -> BatchSource:
+    def batches(self, store: Store, model: Answerer, config: TrainingConfig) -> BatchSource:
+        if isinstance(store, TextStore):
+            return RowBatches(store, batch_size=config.batch_size, seed=config.seed)
         return Examples(store, batch_size=config.batch_size, seed=config.seed)
 
-    def sequences(self, store: ExampleStore, model: Answerer) -> list[Any]:
-        raise ConfigError("families that learn by counting or EM do not label; choose another --model.")
+    def sequences(self, store: Store, model: Answerer) -> list[Any]:
+        """Rows and their answers, as families that count want them."""
+        if not isinstance(store, TextStore):
+            raise ConfigError("families that learn by counting or EM label text; choose another --model.")
+        return [store]
 
-    def beginning(self, store: ExampleStore, most: int) -> ExampleStore:
-        return store if most >= len(store) else ExampleStore(store.inputs[:most], store.answers[:most])
+    def take(self, store: Store, limit: int) -> Store:
+        return store.take(limit)
 
-    def validated(self, store: ExampleStore, most: int | None) -> ExampleStore:
-        return self.beginning(store, min(MOST_VALID, most or MOST_VALID))
+    def validated(self, store: Store, limit: int | None) -> Store:
+        return store.take(min(MAX_VALID_EXAMPLES, limit or MAX_VALID_EXAMPLES))
 
-    def validate(self, model: Answerer, store: ExampleStore, most: int | None) -> float:
-        return evaluate_answers(model, self.validated(store, most)).nats_per_answer
+    def validate(self, model: Answerer, store: Store, limit: int | None) -> float:
+        return evaluate_answers(model, self.validated(store, limit)).nats_per_answer
 
     def loss_as_value(self, score: Any) -> Callable[[float], float] | None:
         return None  # from nats to right and wrong
@@ -47,32 +70,58 @@ class AnswerGoal:
     def score(
         self,
         model: Answerer,
-        store: ExampleStore,
+        store: Store,
         schema: Schema,
         config: DataConfig,
         *,
         scored: str,
-        advance: Advance = lambda *_: None,
+        on_progress: OnProgress = lambda *_: None,
         **options: Any,
     ) -> AnswerScore:
-        return evaluate_answers(model, store, about=scored)
+        spec = schema.main_spec
+        names = spec.names if isinstance(spec, LabelSpec) else ()
+        scale = spec.scale if isinstance(spec, NumberSpec) else 1.0
+        return evaluate_answers(model, store, names, scored=scored, scale=scale)
 
-    def beginning_of_text(self, data: ExampleData, part: str, num_chars: int) -> None:
-        return None
+    def beginning_of_text(self, data: Data, part: str, num_chars: int) -> str | None:
+        """The first text of a part."""
+        return data.parts[part][0].texts[0][:num_chars] if isinstance(data, LabelledData) else None
 
-    def sample(self, model: Answerer, store: ExampleStore, schema: Schema, config: TrainingConfig) -> str | None:
+    def sample(self, model: Answerer, store: Store, schema: Schema, config: TrainingConfig) -> str | None:
         return None
 
     def predicted(self, parts: Sequence[str], part: str) -> str:
         return part
 
     def predict(
-        self, model: Answerer, store: ExampleStore, schema: Schema, config: DataConfig, **options: Any
+        self, model: Answerer, store: Store, schema: Schema, config: DataConfig, **options: Any
     ) -> Iterator[str]:
-        """The answer to each example of a part."""
-        for start in range(0, len(store), ROWS):
-            for answer in predict_answers(model, store.batch(slice(start, start + ROWS))):
-                yield schema.main_spec.decode(answer)
+        """The answer to each example of a part, a line each; of labels with the probability of each."""
+        for found in self.answers(model, store, schema):
+            answer = found.get("label", found.get("labels", found.get("number")))
+            said = "|".join(answer) if isinstance(answer, list) else str(answer)
+            probable = found.get("probabilities", {}).items()
+            yield "\t".join([said, *(f"{name}={probability:.4f}" for name, probability in probable)])
+
+    def answers(self, model: Answerer, store: Store, schema: Schema) -> Iterator[dict[str, Any]]:
+        """Labels with their probabilities, the most probable first."""
+        found, spec = answers_of(model, store), schema.main_spec
+        for row, answer in enumerate(found.answers):
+            if found.log_probs is None:
+                yield {"number": float(spec.decode(answer))}
+                continue
+            assert isinstance(spec, LabelSpec)
+            probable = {"probabilities": most_probable(spec.names, np.exp(found.log_probs[row].astype(np.float64)))}
+            if answer.ndim:
+                yield {"labels": [spec.names[place] for place in np.flatnonzero(answer)], **probable}
+            else:
+                yield {"label": spec.decode(answer), **probable}
 
     def next_command(self, path: str) -> str:
-        return f"seqwise evaluate {path}"
+        return f"seqwise predict {path}"
+
+
+def most_probable(names: Sequence[str], probabilities: np.ndarray) -> dict[str, float]:
+    """By falling probability, and not all of many."""
+    order = np.argsort(-probabilities, kind="stable")[:MAX_SHOWN_LABELS]
+    return {names[place]: float(probabilities[place]) for place in order}

@@ -15,7 +15,7 @@ from ..settings import DataConfig, TrainingConfig
 
 Tell = Callable[[str], None]
 """Told a sentence on each thing that was decided, found or begun."""
-Advance = Callable[[str, int, int], None]
+OnProgress = Callable[[str, int, int], None]
 """Told (what, done, of how many) while data is prepared."""
 
 
@@ -28,7 +28,7 @@ class Score(Protocol):
     def metric(self) -> Metric: ...
     @property
     def segments(self) -> Segments:
-        """Sums over stretches of the data, by which two models are compared."""
+        """Sums over segments of the data, by which two models are compared."""
         ...
 
     def headline(self) -> str: ...
@@ -62,7 +62,11 @@ class Facts:
     season: int = 0
     """Numbers: steps after which the series resembles itself; 1 where it does not."""
     length: int = 0
-    """Labels: steps of a sequence. Pairs: of the longest side."""
+    """Labels and tags: steps of a sequence, but for a few that are longer. Pairs: of the longest side."""
+    tokens: int = 0
+    """Labels and tags: tokens of all texts in the training part; 0 where it is not text."""
+    is_structured: bool = False
+    """Tags: whether they mark where something begins and ends, so that not every tag may follow every other."""
     data: dict[str, Any] = field(default_factory=dict)
     """Settings of the section data that were found in the training part."""
 
@@ -99,6 +103,15 @@ class AnswersLines(Protocol):
     ) -> Iterator[Answer]: ...
 
 
+@runtime_checkable
+class AnswersRows(Protocol):
+    """A goal whose models answer row by row: labels, tags."""
+
+    def answers(self, model: Any, store: Any, schema: Schema) -> Iterator[dict[str, Any]]:
+        """What programs read of each answer: the label and probabilities, words and tags."""
+        ...
+
+
 class Goal(Protocol[D, S, M]):
     """A row of GOALS: what is done about one kind of target."""
 
@@ -123,15 +136,15 @@ class Goal(Protocol[D, S, M]):
         """The training part as families that learn by EM or counting want it."""
         ...
 
-    def beginning(self, store: S, most: int) -> S:
+    def take(self, store: S, limit: int) -> S:
         """The beginning of a part, where it can be cut short."""
         ...
 
-    def validated(self, store: S, most: int | None) -> S:
+    def validated(self, store: S, limit: int | None) -> S:
         """The beginning of a part that `validate` reads."""
         ...
 
-    def validate(self, model: M, store: S, most: int | None) -> float:
+    def validate(self, model: M, store: S, limit: int | None) -> float:
         """Nats per token, step or answer on the beginning of a part."""
         ...
 
@@ -147,10 +160,10 @@ class Goal(Protocol[D, S, M]):
         config: DataConfig,
         *,
         scored: str,
-        advance: Advance = lambda *_: None,
+        on_progress: OnProgress = lambda *_: None,
         **options: Any,
     ) -> Score:
-        """How well the model does on a part; `advance` is told how far it is, where that takes long."""
+        """How well the model does on a part; `on_progress` is told how far it is, where that takes long."""
         ...
 
     def beginning_of_text(self, data: D, part: str, num_chars: int) -> str | None:

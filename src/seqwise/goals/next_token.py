@@ -21,7 +21,7 @@ from ..evaluation.likelihood import Score, evaluate
 from ..models.contract import Answerer, LanguageModel, evaluating
 from ..settings import DataConfig, TrainingConfig
 from ..text import Tokenizer
-from .goal import Advance, BatchSource, Facts
+from .goal import BatchSource, Facts, OnProgress
 
 
 class NextTokenGoal:
@@ -44,14 +44,14 @@ class NextTokenGoal:
     def sequences(self, store: TokenStore, model: LanguageModel) -> list[Any]:
         return [np.asarray(store.ids, dtype=np.int64)]
 
-    def beginning(self, store: TokenStore, most: int) -> TokenStore:
-        return store.first(most)
+    def take(self, store: TokenStore, limit: int) -> TokenStore:
+        return store.take(limit)
 
-    def validated(self, store: TokenStore, most: int | None) -> TokenStore:
-        return store.first(most)
+    def validated(self, store: TokenStore, limit: int | None) -> TokenStore:
+        return store.take(limit)
 
-    def validate(self, model: LanguageModel, store: TokenStore, most: int | None) -> float:
-        return evaluate(model, self.validated(store, most)).nats_per_token
+    def validate(self, model: LanguageModel, store: TokenStore, limit: int | None) -> float:
+        return evaluate(model, self.validated(store, limit)).nats_per_token
 
     def loss_as_value(self, score: Any) -> Callable[[float], float]:
         bits_per_nat = score.tokens / score.characters / math.log(2)  # per character, per token
@@ -65,13 +65,13 @@ class NextTokenGoal:
         config: DataConfig,
         *,
         scored: str,
-        advance: Advance = lambda *_: None,
+        on_progress: OnProgress = lambda *_: None,
         **options: Any,
     ) -> Score:
         tokenizer = _tokenizer(schema)
-        about = f"{scored}|tokenizer={tokenizer.kind}:{tokenizer.vocab_size}"
-        about += ",lower case" if getattr(tokenizer, "lower_case", False) else ""
-        return evaluate(model, store, about=about, **options)
+        scored = f"{scored}|tokenizer={tokenizer.kind}:{tokenizer.vocab_size}"
+        scored += ",lower case" if getattr(tokenizer, "lower_case", False) else ""
+        return evaluate(model, store, scored=scored, **options)
 
     def beginning_of_text(self, data: TextData, part: str, num_chars: int) -> str:
         return "".join(islice(data.parts[part].blocks(), 8))[:num_chars]

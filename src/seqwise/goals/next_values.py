@@ -21,7 +21,7 @@ from ..evaluation.forecasts import (
 )
 from ..models.contract import Forecaster
 from ..settings import DataConfig, TrainingConfig
-from .goal import Advance, BatchSource, Facts
+from .goal import BatchSource, Facts, OnProgress
 
 
 class NextValuesGoal:
@@ -45,14 +45,14 @@ class NextValuesGoal:
         first = 0 if getattr(model, "reads_empty_start", False) else 1
         return [(store.values[first:], store.is_observed[first:])]
 
-    def beginning(self, store: NumberStore, most: int) -> NumberStore:
-        return store.beginning(most)
+    def take(self, store: NumberStore, limit: int) -> NumberStore:
+        return store.take(limit)
 
-    def validated(self, store: NumberStore, most: int | None) -> NumberStore:
+    def validated(self, store: NumberStore, limit: int | None) -> NumberStore:
         return store
 
-    def validate(self, model: Forecaster, store: NumberStore, most: int | None) -> float:
-        store = store if most is None else store.beginning(most)
+    def validate(self, model: Forecaster, store: NumberStore, limit: int | None) -> float:
+        store = store if limit is None else store.take(limit)
         is_observed = store.is_observed[store.first :].any(axis=1)
         return float(-log_densities_of(model, store)[is_observed].mean())
 
@@ -67,13 +67,13 @@ class NextValuesGoal:
         config: DataConfig,
         *,
         scored: str,
-        advance: Advance = lambda *_: None,
+        on_progress: OnProgress = lambda *_: None,
         **options: Any,
     ) -> ForecastScore:
         scaling, horizon = _values(schema), options.get("horizon", config.horizon)
         season = replace(config, season=options.get("season", config.season)).season  # checked as any other
         seasons = seasons_by_column(season, scaling.columns)
-        return evaluate_forecasts(model, store, scaling, seasons=seasons, horizon=horizon, about=scored)
+        return evaluate_forecasts(model, store, scaling, seasons=seasons, horizon=horizon, scored=scored)
 
     def beginning_of_text(self, data: NumberData, part: str, num_chars: int) -> None:
         return None

@@ -18,7 +18,7 @@ from ..evaluation.search_report import WIDTHS, SearchReport, report_on_search
 from ..evaluation.translations import TranslationScore, likelihood_of, nats_per_token
 from ..models.contract import Translator, evaluating
 from ..settings import DataConfig, TrainingConfig
-from .goal import Advance, BatchSource, Facts
+from .goal import BatchSource, Facts, OnProgress
 
 DEFAULT_SEARCH = {"method": "beam", "beam_width": 5, "length_penalty": 1.0, "length_form": "gnmt", "max_tokens": 1000}
 DEFAULT_RATIO = 3.0
@@ -44,14 +44,14 @@ class SequenceGoal:
     def sequences(self, store: PairStore, model: Translator) -> list[Any]:
         raise ConfigError("families that learn by counting or EM read no pairs; choose another --model.")
 
-    def beginning(self, store: PairStore, most: int) -> PairStore:
-        return store.first(most)
+    def take(self, store: PairStore, limit: int) -> PairStore:
+        return store.take(limit)
 
-    def validated(self, store: PairStore, most: int | None) -> PairStore:
-        return store if most is None else store.first(most)
+    def validated(self, store: PairStore, limit: int | None) -> PairStore:
+        return store if limit is None else store.take(limit)
 
-    def validate(self, model: Translator, store: PairStore, most: int | None) -> float:
-        return nats_per_token(model, self.validated(store, most))
+    def validate(self, model: Translator, store: PairStore, limit: int | None) -> float:
+        return nats_per_token(model, self.validated(store, limit))
 
     def loss_as_value(self, score: Any) -> Callable[[float], float] | None:
         return None  # from nats to n-grams in common
@@ -64,24 +64,24 @@ class SequenceGoal:
         config: DataConfig,
         *,
         scored: str,
-        advance: Advance = lambda *_: None,
+        on_progress: OnProgress = lambda *_: None,
         **options: Any,
     ) -> TranslationScore:
         search = search_settings(schema, **options)
         sources, references = [source for source, _ in store.texts], [target for _, target in store.texts]
         done = 0
 
-        def on_answers(more: int) -> None:
+        def count(more: int) -> None:
             nonlocal done
             done += more
-            advance("translating", done, len(sources))
+            on_progress("translating", done, len(sources))
 
         ratio = config.length_ratio or DEFAULT_RATIO
-        answers = translate(model, schema, sources, search, length_ratio=ratio, on_answers=on_answers)
+        answers = translate(model, schema, sources, search, length_ratio=ratio, on_progress=count)
         how = f"{search.method}={search.beam_width}" if search.method == "beam" else search.method
-        about = f"{scored}|{how}|{search.length_form}={search.length_penalty:g}"
+        scored = f"{scored}|{how}|{search.length_form}={search.length_penalty:g}"
         return TranslationScore(
-            sources, references, [answer.text for answer in answers], likelihood_of(model, store), about
+            sources, references, [answer.text for answer in answers], likelihood_of(model, store), scored
         )
 
     def report_on_search(

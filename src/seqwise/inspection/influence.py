@@ -27,7 +27,7 @@ from ..data.batch import Batch, Tokens
 from ..models.contract import LanguageModel, device_of, evaluating, in_64_bits
 
 FAINT = 0.01  # of the influence of the last token: what is below counts as forgotten
-LEAST = 1e-28  # nats: log-probabilities in 64 bits differ by some 1e-14 for the order of a sum alone; (2) squares that
+MIN_INFLUENCE = 1e-28  # nats: in 64 bits the order of a sum alone moves them by some 1e-14; (2) squares that
 
 
 @dataclass(frozen=True)
@@ -46,12 +46,12 @@ class Influence:
 
 @torch.inference_mode()
 def influence_by_distance(
-    model: LanguageModel, ids: Tensor, *, most_distance: int, most_changes: int = 48, seed: int = 0
+    model: LanguageModel, ids: Tensor, *, max_distance: int, max_changes: int = 48, seed: int = 0
 ) -> Influence:
     """`ids` (T,): what is read. Each changed copy has one token replaced by another one of the text."""
     T = len(ids)
     random = np.random.default_rng(seed)
-    places = np.sort(random.permutation(max(1, T - 1))[:most_changes])
+    places = np.sort(random.permutation(max(1, T - 1))[:max_changes])
     rows = ids.repeat(1 + len(places), 1)  # the first stays as it is
     for row, place in enumerate(places.tolist(), start=1):
         others = ids[ids != ids[place]]
@@ -59,7 +59,7 @@ def influence_by_distance(
             rows[row, place] = others[int(random.integers(len(others)))]
     moved = _moved(model, rows)  # (R - 1, T)
     by_distance: list[np.ndarray] = []
-    for d in range(1, min(most_distance, T) + 1):
+    for d in range(1, min(max_distance, T) + 1):
         at = [moved[row, place + d - 1] for row, place in enumerate(places.tolist()) if place + d <= T]
         if not at:
             break
@@ -88,16 +88,16 @@ def _divergence(log_probs: Tensor) -> Tensor:
     log_probs = log_probs.double()
     p, gap = log_probs[:1].exp(), log_probs[1:] - log_probs[:1]
     moved = torch.where(p > 0, p * (gap.expm1() - gap), log_probs[1:].exp()).sum(dim=1)
-    return moved.masked_fill(moved < LEAST, 0.0)
+    return moved.masked_fill(moved < MIN_INFLUENCE, 0.0)
 
 
 @torch.inference_mode()
 def loss_by_position(
-    model: LanguageModel, ids: np.ndarray, boundary: int, *, window: int, most_rows: int = 64
+    model: LanguageModel, ids: np.ndarray, boundary: int, *, window: int, max_rows: int = 64
 ) -> list[float]:
-    """Bits a token by how many stand before it, over stretches of a text that are each read from an empty state."""
+    """Bits a token by how many stand before it, over segments of a text that are each read from an empty state."""
     window = min(window, len(ids))
-    num_rows = min(most_rows, len(ids) // window)
+    num_rows = min(max_rows, len(ids) // window)
     rows = torch.from_numpy(ids[: num_rows * window].reshape(num_rows, window))
     inputs = torch.cat([torch.full((num_rows, 1), boundary), rows[:, :-1]], dim=1)
     batch = Batch({"tokens": Tokens(inputs)}, {"tokens": Tokens(rows)}).to(device_of(model))

@@ -108,7 +108,7 @@
   };
 
   /* A table of numbers as a picture, with names along its sides where there is room for them */
-  const MOST_NAMES = 60;
+  const MAX_NAMES = 60;
   const drawMap = (part, rows, columns, at, { isSigned = false, beside = [], over = [] } = {}) => {
     const canvas = part("map");
     canvas.width = columns;
@@ -123,7 +123,7 @@
       }
     }
     canvas.getContext("2d").putImageData(image, 0, 0);
-    const names = (list) => (list.length <= MOST_NAMES ? list : []).map((name) => make("span", named(name)));
+    const names = (list) => (list.length <= MAX_NAMES ? list : []).map((name) => make("span", named(name)));
     part("beside").replaceChildren(...names(beside));
     part("over").replaceChildren(...names(over));
   };

@@ -27,7 +27,7 @@ from ..models.contract import device_of, evaluating
 from ..models.ngram import USED
 from ..text import Tokenizer
 from .embeddings import EmbeddingSpace
-from .flow import Factor, Flow, Truncation, factors, gradient_flow, source_gradients, truncation
+from .gradient_flow import Factor, Flow, Truncation, factors, gradient_flow, source_gradients, truncation
 from .heads import AttentionMap, attention_maps
 from .influence import Influence, influence_by_distance, loss_by_position
 from .minimal_pairs import Judged, builtin_pairs, judge, read_pairs_file
@@ -143,7 +143,7 @@ class Inspection:
 def inspect_run(
     run: Inspectable, text: str | None = None, *, target: str | None = None, options: InspectOptions | None = None
 ) -> Inspection:
-    """Look at how the model of `run` reads `text`, or where there is none its own unseen data.
+    """Look at how the model of `run` reads `text`, or where there is none its own held-out data.
 
     Pairs: with a target, or the model's own.
     """
@@ -176,7 +176,7 @@ class _Inspector:
             raise ConfigError(f"{run.path} was trained on {config.task}, which has no target; drop --target.")
         if text is not None and not self.reader.reads_text:
             raise ConfigError(
-                f"{run.path} reads {config.task}, not text; drop --text, and its own unseen data is read."
+                f"{run.path} reads {config.task}, not text; drop --text, and its own held-out data is read."
             )
         self.reading, text = self.reader.read(run, text, target, options)
         self.found = Inspection(
@@ -223,7 +223,7 @@ class _Inspector:
         return None
 
     def _units_over(self, ids: np.ndarray) -> tuple[dict[tuple[str, str], np.ndarray], list[str]]:
-        """States at every token of unseen text, read in stretches; gates follow the same features, but less plainly."""
+        """States at every token of held-out text, read in segments; gates follow the same features less clearly."""
         tokenizer = self.run.tokenizer
         window = min(self.model.context or 256, 256, len(ids))
         num_rows = len(ids) // window
@@ -240,16 +240,16 @@ class _Inspector:
 
     @cached_property
     def held_out(self) -> np.ndarray | None:
-        """Tokens of the run's own unseen text; None where it is not at hand."""
-        most = self.options.held_out_tokens
+        """Tokens of the run's own held-out text; None where it is not at hand."""
+        limit = self.options.held_out_tokens
         if not self.reader.is_running_text:
             return None
         try:
-            text = self.run.unseen_text(8 * most)
+            text = self.run.unseen_text(8 * limit)
         except SeqwiseError as error:
-            self.reading.notes.append(f"the run's own unseen text could not be read: {error}")
+            self.reading.notes.append(f"the run's own held-out text could not be read: {error}")
             return None
-        return None if text is None else self.run.tokenizer.encode(text)[:most]
+        return None if text is None else self.run.tokenizer.encode(text)[:limit]
 
     def _attention(self) -> None:
         self.found.attention = attention_maps(self.reading.trace)
@@ -272,7 +272,7 @@ class _Inspector:
             return self._absent("gradients", "one token has no past for a gradient to reach; give a longer text.")
         batch, steps = self.reading.batch, self.reader.flow_steps(self.reading)
         with evaluating(self.model):
-            self.found.flow = gradient_flow(self.model, batch, steps=steps, most_lags=self.options.most_lags)
+            self.found.flow = gradient_flow(self.model, batch, steps=steps, max_lags=self.options.max_lags)
             self.found.factors = factors(self.model, self.reading.trace)
             if self.reader.is_running_text and self.model.carries_state:
                 self.found.truncation = truncation(self.model, _with_known_targets(batch), CHUNKS)
@@ -294,7 +294,7 @@ class _Inspector:
         found, options = self.found, self.options
         ids = torch.tensor(self.reading.ids)
         if len(ids) > 2:
-            found.influence = influence_by_distance(self.model, ids, most_distance=options.most_lags, seed=options.seed)
+            found.influence = influence_by_distance(self.model, ids, max_distance=options.max_lags, seed=options.seed)
         held_out = self.held_out
         if held_out is not None and len(held_out):
             window = min(self.model.context or 256, 256)
@@ -337,7 +337,7 @@ class _Inspector:
         return None
 
     def _frequent(self, vocab_size: int) -> list[int]:
-        """Tokens of unseen text, those that come most often first; all of them where there is none."""
+        """Tokens of held-out text, those that come most often first; all of them where there is none."""
         held_out = self.held_out
         if held_out is None:
             return list(range(vocab_size))

@@ -103,14 +103,14 @@ def read_pairs_file(path: Path) -> list[MinimalPair]:
 
 def judge(model: LanguageModel, tokenizer: Tokenizer, pairs: Sequence[MinimalPair]) -> list[Judged]:
     """(1) of each pair. Both texts have the same beginning, so what it costs cancels out."""
-    most = model.context or math.inf
+    limit = model.context or math.inf
     rows: list[np.ndarray] = []
     for pair in pairs:
         both = [
             np.concatenate([[tokenizer.boundary], tokenizer.encode(pair.beginning + word)])
             for word in (pair.good, pair.bad)
         ]
-        too_long = int(max(0, max(map(len, both)) - 1 - most))  # cut from both, so that they begin alike
+        too_long = int(max(0, max(map(len, both)) - 1 - limit))  # cut from both, so that they begin alike
         rows += [row[too_long:] for row in both]
     log_probs = _log_probs(model, rows)
     return [Judged(pair, log_probs[2 * n] - log_probs[2 * n + 1]) for n, pair in enumerate(pairs)]

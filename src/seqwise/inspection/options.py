@@ -9,18 +9,18 @@ from ..errors import ConfigError
 
 @dataclass(frozen=True)
 class InspectOptions:
-    most_tokens: int = 500
-    """How much of the text is shown."""
+    max_tokens: int = 500
+    """Largest number of tokens to show."""
     beam_width: int | None = None
     """Hypotheses that the search keeps; where it is not said, as many as the run translates with, or 4 for text."""
     search_tokens: int = 12
-    """How far the search goes on behind a text."""
-    most_lags: int = 100
-    """How far back gradients and influence are followed."""
+    """Number of tokens that the search adds to a text."""
+    max_lags: int = 100
+    """How many steps back gradients and influence are followed."""
     held_out_tokens: int = 4000
-    """How much unseen text the finder of units reads."""
+    """How much held-out text the finder of units reads."""
     row: int = 0
-    """Numbers and examples: which one of the unseen part is read, or read first; from 0."""
+    """Numbers and examples: which one of the held-out part is read, or read first; from 0."""
     pairs: str | None = None
     """A file of minimal pairs; the built-in list where there is none."""
     analogies: tuple[str, ...] = ()
@@ -28,7 +28,7 @@ class InspectOptions:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("most_tokens", "beam_width", "search_tokens", "most_lags", "held_out_tokens"):
+        for name in ("max_tokens", "beam_width", "search_tokens", "max_lags", "held_out_tokens"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ConfigError(f"inspect.{name} = {value} should be at least 1.")

@@ -19,7 +19,7 @@ from .scales import Scales
 from .views import VIEWS, Body
 
 LEADS = {
-    "reading": "The stronger the colour, the less the model expected what stands there: rest on it, or step through "
+    "reading": "The stronger the colour, the less the model expected what stands there: hover over it, or step through "
     "with the arrow keys, to see what it cost, what was expected instead, and what went on inside.",
     "inside": "Choose a gate, a state or a belief, and look for units whose colour changes with something "
     "you can see in the text; where there is a table, it lists the units that follow a feature of unseen "
@@ -56,7 +56,7 @@ def write_inspection(found: Sequence[Inspection]) -> str:
     facts = {
         name: f"{one.family}, {count(one.parameters)} {plural(one.parameters, 'number')}; "
         f"{counted(len(one.reading.bits), 'step')}: "
-        f"{visible(one.text, most=200)}"
+        f"{visible(one.text, limit=200)}"
         for name, one in zip(names, found, strict=True)
     }
     warnings = "".join(
@@ -96,7 +96,7 @@ def _names(found: Sequence[Inspection]) -> list[str]:
     names = [one.name for one in found]
     if len(set(names)) == len(names):
         return [visible(name) for name in names]
-    texts = [visible(one.text, most=60) for one in found]
+    texts = [visible(one.text, limit=60) for one in found]
     return texts if len(set(texts)) == len(texts) else [f"{name} ({n})" for n, name in enumerate(names, start=1)]
 
 

@@ -17,7 +17,7 @@ from ..pages.text import visible
 from .heads import AttentionMap
 from .inspect import Inspection
 
-MOST_PIECE = 40  # characters of a token
+MAX_PIECE_CHARACTERS = 40  # of a token
 IMPOSSIBLE = "impossible"
 GRADIENT = "gradient of the error"
 LEVELS = ((4e6, 256), (10e6, 52), (20e6, 16), (math.inf, 6))  # numbers of attention, and the levels they take
@@ -100,7 +100,7 @@ def pack(values: np.ndarray, low: float | None = None, high: float | None = None
 
 
 def piece_shown(piece: str) -> str:
-    return visible(piece, newline="↵", most=MOST_PIECE)
+    return visible(piece, newline="↵", limit=MAX_PIECE_CHARACTERS)
 
 
 def piece_named(piece: str) -> str:

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..layers.positions import sinusoidal_table
 
-MOST_PLACES = 256
+MAX_POSITIONS = 256
 
 
 @dataclass(frozen=True)
@@ -37,14 +37,14 @@ def positions_of(model: object) -> Positions | None:
     if kind is None:
         return None
     if kind == "rotary":
-        cosines = body.turns[:MOST_PLACES].real.double().cpu().numpy()  # (C, K/2)
+        cosines = body.turns[:MAX_POSITIONS].real.double().cpu().numpy()  # (C, K/2)
         return Positions("rotary", cosines, cosines.mean(axis=1).tolist())  # (2)
     if kind == "sinusoidal":
-        places = min(MOST_PLACES, getattr(model, "context", None) or MOST_PLACES)
+        places = min(MAX_POSITIONS, getattr(model, "context", None) or MAX_POSITIONS)
         vectors = sinusoidal_table(places, body.output_dim).double().numpy()
     else:
         table = body.target_positions.weight if hasattr(body, "target_positions") else body.position_table
-        vectors = table.detach()[:MOST_PLACES].cpu().double().numpy()
+        vectors = table.detach()[:MAX_POSITIONS].cpu().double().numpy()
     return Positions(kind, vectors, similarity_by_distance(vectors))
 
 

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from ..data.batch import Batch, Tokens
 from ..data.schema import (
     LABEL,
+    LABELS,
     NEXT_TOKEN,
     NEXT_VALUES,
     NUMBER,
@@ -22,17 +23,17 @@ from ..data.schema import (
     pair_tokenizers,
 )
 from ..decoding.settings import DecodingConfig
-from ..decoding.translate import most_tokens
+from ..decoding.translate import token_limit
 from ..goals.sequence import DEFAULT_RATIO, search_settings
 from ..run import Run
 from ..text import Tokenizer
 from .options import InspectOptions
+from .read_numeric import read_example, read_series
 from .reading import Reading, later_steps, prompt_of, read_pair, read_text
-from .reading_rows import read_example, read_series
 from .search_tree import SearchTree, search_tree
 
-MOST_DRAWN = 60  # steps of a search
-UNSEEN = 500  # characters of unseen text, where none is given
+MAX_DRAWN_STEPS = 60  # of a search
+UNSEEN = 500  # characters of held-out text, where none is given
 
 
 class Inspectable(Protocol):
@@ -54,7 +55,7 @@ class Reader(Protocol):
     """A row of READERS."""
 
     reads_text: bool
-    """Whether it can be given a text; else it reads the run's own unseen data."""
+    """Whether it can be given a text; else it reads the run's own held-out data."""
     has_source: bool
     """Whether what is read is answered by something else, which may be given too: the target."""
     is_running_text: bool
@@ -95,7 +96,7 @@ class TextReader:
     ) -> tuple[Reading, str]:
         text = run.unseen_text(UNSEEN) if text is None else text
         assert text is not None
-        return read_text(run.model, run.tokenizer, text, most_tokens=options.most_tokens), text
+        return read_text(run.model, run.tokenizer, text, max_tokens=options.max_tokens), text
 
     def flow_steps(self, reading: Reading) -> Sequence[int]:
         return later_steps(reading, 24)
@@ -126,7 +127,7 @@ class PairReader:
         text = run.unseen_text(UNSEEN) if text is None else text
         assert text is not None
         target = run.translate(text) if target is None else target
-        return read_pair(run.model, run.run.schema, text, target, most_tokens=options.most_tokens), text
+        return read_pair(run.model, run.run.schema, text, target, max_tokens=options.max_tokens), text
 
     def flow_steps(self, reading: Reading) -> Sequence[int]:
         return []
@@ -134,12 +135,12 @@ class PairReader:
     def search(self, run: Inspectable, reading: Reading, options: InspectOptions) -> SearchTree:
         """How the target was found."""
         model, ratio = run.model, run.run.config.data.length_ratio or DEFAULT_RATIO
-        most = min(MOST_DRAWN, most_tokens(reading.batch.inputs["source"].shape[1], ratio, model))
+        limit = min(MAX_DRAWN_STEPS, token_limit(reading.batch.inputs["source"].shape[1], ratio, model))
         width = None if options.beam_width is None else min(options.beam_width, model.vocab_size)
-        config = search_settings(run.run.schema, beam_width=width, max_tokens=most)
+        config = search_settings(run.run.schema, beam_width=width, max_tokens=limit)
         tree = search_tree(model, prompt_of(reading.batch), config)
-        if most == MOST_DRAWN and not tree.answers[0].is_finished:
-            reading.notes.append(f"of the search the first {MOST_DRAWN} steps are drawn")
+        if limit == MAX_DRAWN_STEPS and not tree.answers[0].is_finished:
+            reading.notes.append(f"of the search the first {MAX_DRAWN_STEPS} steps are drawn")
         return tree
 
     def tokenizer(self, schema: Schema) -> Tokenizer | None:
@@ -157,8 +158,8 @@ class SeriesReader:
         self, run: Inspectable, text: str | None, target: str | None, options: InspectOptions
     ) -> tuple[Reading, str]:
         spec, row = run.run.schema.target("values", ValueSpec), options.row
-        reading = read_series(run.model, run.unseen_store(), spec, row=row, most_steps=options.most_tokens)
-        return reading, f"from row {row:,} of the unseen part on"
+        reading = read_series(run.model, run.unseen_store(), spec, row=row, max_steps=options.max_tokens)
+        return reading, f"from row {row:,} of the held-out part on"
 
     def flow_steps(self, reading: Reading) -> Sequence[int]:
         return later_steps(reading, 24)
@@ -184,7 +185,7 @@ class AnswerReader:
         labels = spec.names if isinstance(spec, LabelSpec) else []
         reading = read_example(run.model, store, labels, row=row)
         answer = spec.decode(store.answers[row]) if labels else f"{float(store.answers[row]):.4g}"
-        return reading, f"example {row:,} of the unseen part, whose answer is {answer}"
+        return reading, f"example {row:,} of the held-out part, whose answer is {answer}"
 
     def flow_steps(self, reading: Reading) -> Sequence[int]:
         return [0]
@@ -200,6 +201,7 @@ READERS: dict[str, Reader] = {
     NEXT_TOKEN: TextReader(),
     NEXT_VALUES: SeriesReader(),
     LABEL: AnswerReader(),
+    LABELS: AnswerReader(),
     NUMBER: AnswerReader(),
     SEQUENCE: PairReader(),
 }

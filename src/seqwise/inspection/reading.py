@@ -70,7 +70,7 @@ class Reading:
     unit: str = "bits a token"
     """What the mean of `bits` is called."""
     is_text: bool = True
-    """Whether pieces, read and expected, are stretches of a text."""
+    """Whether pieces, read and expected, are segments of a text."""
     is_answer: bool = False
     """Whether what is expected behind the last step is the answer to all of them."""
     notes: list[str] = field(default_factory=list)
@@ -82,15 +82,15 @@ class Reading:
         return sum(not math.isnan(bits) for bits in self.bits)
 
 
-def read_text(model: LanguageModel, tokenizer: Tokenizer, text: str, *, most_tokens: int) -> Reading:
+def read_text(model: LanguageModel, tokenizer: Tokenizer, text: str, *, max_tokens: int) -> Reading:
     """The text from its start, as far as the model can see."""
     ids, notes = tokenizer.encode(text), list(unseen_in(tokenizer, text))
     if not len(ids):
         raise DataError("there is no text to look at; give at least one character.")
     context = model.context
-    room = most_tokens if context is None else min(most_tokens, context - 1)
+    room = max_tokens if context is None else min(max_tokens, context - 1)
     if len(ids) > room:
-        limit = f"a page holds {room:,}" if room == most_tokens else f"the model sees {room:,} at a time"
+        limit = f"a page holds {room:,}" if room == max_tokens else f"the model sees {room:,} at a time"
         notes.append(f"the text has {len(ids):,} tokens and {limit}: the first {room:,} are shown")
         ids = ids[:room]
     row = torch.from_numpy(np.concatenate([[tokenizer.boundary], ids, [tokenizer.boundary]])).unsqueeze(0)
@@ -99,10 +99,10 @@ def read_text(model: LanguageModel, tokenizer: Tokenizer, text: str, *, most_tok
     return _read(model, tokenizer, batch, pieces, row[0, :-1].tolist(), notes)
 
 
-def read_pair(model: Translator, schema: Schema, source: str, target: str, *, most_tokens: int) -> Reading:
+def read_pair(model: Translator, schema: Schema, source: str, target: str, *, max_tokens: int) -> Reading:
     """A source with a target: one that was given, or the model's own."""
     reader, writer = pair_tokenizers(schema)
-    room = most_tokens if model.context is None else min(most_tokens, model.context)
+    room = max_tokens if model.context is None else min(max_tokens, model.context)
     given, wanted = source_ids(source.strip(), reader), writer.encode(target)
     notes = [*unseen_in(reader, source), *unseen_in(writer, target)]
     if len(given) < 2:

@@ -17,8 +17,9 @@ from ..data.batch import Batch, Tags, Tokens, Values
 from ..data.examples import ExampleStore
 from ..data.numbers import NumberStore
 from ..data.pair_store import PairStore
-from ..data.schema import LABEL, NEXT_TOKEN, NEXT_VALUES, NUMBER, SEQUENCE
+from ..data.schema import LABEL, LABELS, NEXT_TOKEN, NEXT_VALUES, NUMBER, SEQUENCE, TAG
 from ..data.store import TokenStore
+from ..data.text_examples import TextStore
 
 NUM_ROWS = 6
 MAX_STEPS = 32  # of a row; a model is stepped through each of them
@@ -39,7 +40,7 @@ def _lengths(longest: int) -> list[int]:
 
 
 def _of_series(store: TokenStore | NumberStore, first: int, longest: int) -> Iterator[Batch]:
-    """Stretches that begin at places spread over all from `first` on; each is read up to its last but one step."""
+    """Segments that begin at places spread over all from `first` on; each is read up to its last but one step."""
     longest = min(longest, len(store) - first)
     starts = np.linspace(first, len(store) - longest, NUM_ROWS).astype(int)
     for start, length in zip(starts, _lengths(longest), strict=True):
@@ -55,10 +56,19 @@ def _of_numbers(store: NumberStore, longest: int) -> Iterator[Batch]:
     return _of_series(store, store.first - 1, longest)
 
 
-def _of_examples(store: ExampleStore, longest: int) -> Iterator[Batch]:
+def _of_tagged(store: TextStore, longest: int) -> Iterator[Batch]:
+    """Rows of different lengths that have words and fit; the shortest of these where none fits."""
+    order = np.argsort(store.lengths, kind="stable")
+    order = order[store.main.ids.lengths[order] > 0]
+    fitting = order[: max(1, int((store.lengths[order] <= longest).sum()))]
+    for place in np.unique(np.linspace(0, len(fitting) - 1, NUM_ROWS).astype(int)):
+        yield store.batch(fitting[place : place + 1])
+
+
+def _of_examples(store: ExampleStore | TextStore, longest: int) -> Iterator[Batch]:
     """Beginnings of examples, with the answers of the whole."""
     chosen = np.unique(np.linspace(0, len(store) - 1, NUM_ROWS).astype(int))
-    lengths = _lengths(min(longest, store.inputs.shape[1]))
+    lengths = _lengths(min(longest, int(store.lengths.max())))
     for example, length in zip(chosen, lengths, strict=False):
         batch = store.batch(np.array([example]))
         yield Batch({name: _cut(field, length) for name, field in batch.inputs.items()}, batch.targets)
@@ -77,7 +87,9 @@ CUTS: dict[str, Callable[[Any, int], Iterator[Batch]]] = {
     NEXT_TOKEN: _of_text,
     NEXT_VALUES: _of_numbers,
     LABEL: _of_examples,
+    LABELS: _of_examples,
     NUMBER: _of_examples,
+    TAG: _of_tagged,
     SEQUENCE: _of_pairs,
 }
 """By the kind of the main target: how rows of at most so many steps are cut from a store."""
@@ -86,8 +98,12 @@ CUTS: dict[str, Callable[[Any, int], Iterator[Batch]]] = {
 def padded_together(rows: Sequence[Batch], context: int | None, *, pads_targets: bool) -> Batch:
     """The rows as one batch, every one of them padded; targets too, where there is one for each step."""
     inputs = {name: _padded([row.inputs[name] for row in rows], context) for name in rows[0].inputs}
-    pad = _padded if pads_targets else lambda found, _: _joined(found)
-    return Batch(inputs, {name: pad([row.targets[name] for row in rows], context) for name in rows[0].targets})
+    targets = {}
+    for name, first in rows[0].targets.items():
+        found = [row.targets[name] for row in rows]
+        has_steps = pads_targets or isinstance(first, Tags)
+        targets[name] = _padded(found, None if isinstance(first, Tags) else context) if has_steps else _joined(found)
+    return Batch(inputs, targets)
 
 
 def _cut(field: Any, length: int) -> Any:

@@ -10,12 +10,12 @@ from .search_tree import DROPPED, ENDED, Node
 
 ROW, LEFT, TOP, LINK = 24.0, 12.0, 30.0, 54.0
 LETTER, VALUE = 7.4, 48.0  # widths
-MOST_LETTERS = 10
+MAX_LETTERS = 10
 
 
 def tree_chart(nodes: Sequence[Node], pieces: dict[int, str], best: set[int], *, identity: str) -> str:
     """`best`: the places of the nodes of the answer."""
-    shown = {token: visible(piece, newline="↵", most=MOST_LETTERS).replace(" ", "␣") for token, piece in pieces.items()}
+    shown = {token: visible(piece, newline="↵", limit=MAX_LETTERS).replace(" ", "␣") for token, piece in pieces.items()}
     text_width = VALUE + LETTER * max((len(shown[node.token]) for node in nodes), default=1)
     step_width = text_width + LINK
     rows: list[int] = []

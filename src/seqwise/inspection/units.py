@@ -3,7 +3,7 @@
     r(unit, feature) = correlation over the characters of held-out text                                       (1)
     chance = the highest |r| of any unit when the feature is shifted against the text, over several shifts     (2)
 
-Shifted rather than shuffled: a feature that stays on for long stretches would correlate with anything that does, and
+Shifted rather than shuffled: a feature that stays on for long segments would correlate with anything that does, and
 (2) has to know that. A unit counts only where |r| stands above (2).
 
 Shapes: T tokens, U units, F features.

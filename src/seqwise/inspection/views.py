@@ -13,7 +13,7 @@ from ..pages.elements import embedded_json, shown, titled_table
 from ..pages.quantities import number, per_cent
 from ..pages.text import visible
 from ..wording import counted
-from .flow import THROUGH, Flow
+from .gradient_flow import THROUGH, Flow
 from .inspect import Inspection
 from .minimal_pairs import about_halves, by_distance
 from .page_data import all_maps, pack, piece_named, piece_shown, site_name
@@ -22,7 +22,7 @@ from .tree import tree_chart
 
 Body = Callable[[Inspection, int, Scales], str]
 """What one model has to show, at its place in the row."""
-MOST_COLUMNS = 4  # of a series, that are drawn
+MAX_COLUMNS = 4  # of a series, that are drawn
 
 
 def _reading(one: Inspection, place: int, scales: Scales) -> str:
@@ -56,7 +56,7 @@ def _by_character(one: Inspection, total: float) -> str:
 def _columns_read(one: Inspection, place: int, scales: Scales) -> str:
     """A series beside what was expected of each step before it was read."""
     body = ""
-    for c, column in enumerate(one.reading.columns[:MOST_COLUMNS]):
+    for c, column in enumerate(one.reading.columns[:MAX_COLUMNS]):
         read = Series("read", list(enumerate(column.values, start=1)), Look.of(0))
         band = list(zip(column.low, column.high, strict=True))
         expected = Series("expected", list(enumerate(column.middle, start=1)), Look.of(1, 1), band)
@@ -139,7 +139,7 @@ def _attention(one: Inspection, place: int, scales: Scales) -> str:
         f'<figure class="needs-script">{_strip("tokens")}{_strip("source")}</figure>'
         + _map(
             "Attention of each token to each other; a chosen token tells its own in words",
-            "Rows look at columns. Rest on a token above, or click a row, to see where it looks.",
+            "Rows look at columns. Hover over a token above, or click a row, to see where it looks.",
             kind="map is-square",
         )
         + table
@@ -202,7 +202,7 @@ def _clipping(one: Inspection, place: int, scales: Scales) -> str:
         [norms],
         f"clipped-{place}",
         "Gradients in training",
-        "The longest gradient since the report before, over the steps of training.",
+        "The largest norm of the gradient since the report before, over the steps of training.",
         Axis("step", "{:.0f}".format),
         Axis("length", "{:.3g}".format, is_log=True),
     )
@@ -253,7 +253,7 @@ def _memory(one: Inspection, place: int, scales: Scales) -> str:
             [Series(one.name, list(enumerate(smooth)), Look.of(place))],
             f"position-{place}",
             "Loss by position",
-            "Bits a token of unseen text, by how many tokens the model has read before it; the mean of five places.",
+            "Bits a token of held-out text, by how many tokens the model has read before it; the mean of five places.",
             Axis("tokens read before", "{:.0f}".format),
             Axis("bits a token", "{:.2f}".format),
         )

@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 
 NOTHING = -1  # in a context: no token there; as a gram: the empty one, or none
-FEW = 4  # continuations of a gram that are looked at one by one; where there are more, an index has them
+MAX_SCANNED = 4  # continuations of a gram that are looked at one by one; where there are more, an index has them
 NO_GRAM, EMPTY = np.uint32(2**32 - 1), np.uint64(2**64 - 1)  # NOTHING, unsigned
 HALF, ONE, MIX = np.uint64(32), np.uint64(1), np.uint64(0x9E3779B97F4A7C15)  # of a key; Knuth's multiplier, 2^64 / phi
 
@@ -54,13 +54,13 @@ def count_grams(places, context, words):
 
 @njit(cache=True)
 def fill_index(index, words, first):
-    """For each gram with more than FEW continuations, these and their last tokens, in one number.
+    """For each gram with more than MAX_SCANNED continuations, these and their last tokens, in one number.
 
     It stands in the slot that the gram and the token name, or the next one that was empty.
     """
     mask, shift = np.uint64(len(index) - 1), np.uint64(64 - int(np.log2(len(index)) + 0.5))
     for gram in range(len(words)):
-        if first[gram + 1] - first[gram] > FEW:
+        if first[gram + 1] - first[gram] > MAX_SCANNED:
             for longer in range(first[gram], first[gram + 1]):
                 slot = (np.uint64(gram) << HALF | np.uint64(words[longer])) * MIX >> shift
                 while index[slot] != EMPTY:
@@ -98,7 +98,7 @@ def read_grams(given, targets, num_contexts, resets, words, first, values, index
                     continue
                 begin = np.uint32(first[gram])
                 num_next = np.uint32(first[gram + 1]) - begin
-                if num_next > FEW:
+                if num_next > MAX_SCANNED:
                     slot = (np.uint64(gram) << HALF | np.uint64(word)) * MIX >> shift
                     while index[slot] != EMPTY:
                         found = np.uint32(index[slot] >> HALF)

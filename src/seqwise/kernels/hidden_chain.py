@@ -14,7 +14,7 @@ from numba import njit
 
 NEGLIGIBLE = 1e-150  # a belief below this counts as zero, so that no quotient of beliefs can overflow
 LOG_NEGLIGIBLE = float(np.log(NEGLIGIBLE))
-LARGEST = 1e150  # numbers beyond this could not be squared
+MAX_VALUE = 1e150  # numbers beyond this could not be squared
 
 _FAST = {"reassoc", "contract", "nsz"}
 
@@ -140,17 +140,17 @@ def _add_pairs(alphas, gains, num_steps, pairs):
 
 
 @njit(cache=True, fastmath=_FAST)
-def expect(rows, offsets, table, is_log, initial, transition, incoming, most):
+def expect(rows, offsets, table, is_log, initial, transition, incoming, max_steps):
     """log p, the first sequence that is impossible (or -1), and the expected counts of (4) and (5).
 
-    At most `most` steps are kept. A longer sequence is read twice: once for the belief at the start of each stretch of
-    that length, and then stretch by stretch from the last to the first.
+    At most `max_steps` steps are kept. A longer sequence is read twice: once for the belief at the start of each
+    segment of that length, and then segment by segment from the last to the first.
     """
     Z = len(initial)
     longest = 1
     for s in range(len(offsets) - 1):
         longest = max(longest, offsets[s + 1] - offsets[s])
-    size = min(most, longest)
+    size = min(max_steps, longest)
     alphas, gains = np.zeros((size + 1, Z)), np.empty((size, Z))
     starts = np.empty(((longest + size - 1) // size, 2, Z))  # belief and the alpha before it
     belief, beta = np.empty(Z), np.empty(Z)
@@ -160,11 +160,11 @@ def expect(rows, offsets, table, is_log, initial, transition, incoming, most):
         begin, end = offsets[s], offsets[s + 1]
         if begin == end:
             continue
-        stretches = (end - begin + size - 1) // size
+        segments = (end - begin + size - 1) // size
         _copy(initial, belief)
         for j in range(Z):
             alphas[0, j] = 0.0  # nothing leads to the first step
-        for k in range(stretches):
+        for k in range(segments):
             a, b = begin + k * size, min(end, begin + (k + 1) * size)
             _copy(belief, starts[k, 0])
             _copy(alphas[0], starts[k, 1])
@@ -172,14 +172,14 @@ def expect(rows, offsets, table, is_log, initial, transition, incoming, most):
             if found == -np.inf:
                 return found, s, first, pairs, visits
             log_likelihood += found
-            if k < stretches - 1:
+            if k < segments - 1:
                 _copy(alphas[b - a], alphas[0])
         for j in range(Z):
             beta[j] = 1.0
-        for k in range(stretches - 1, -1, -1):
+        for k in range(segments - 1, -1, -1):
             a, b = begin + k * size, min(end, begin + (k + 1) * size)
-            if k < stretches - 1:
-                _carry(gains[0], transition, 1.0, beta)  # (3), from the first step of the stretch behind
+            if k < segments - 1:
+                _carry(gains[0], transition, 1.0, beta)  # (3), from the first step of the segment behind
                 _copy(starts[k, 0], belief)
                 _copy(starts[k, 1], alphas[0])
                 _forward(rows[a:b], table, False, incoming, belief, alphas, gains)  # logs were left before
@@ -238,7 +238,7 @@ def log_normal(values, is_observed, mean, scale):
         for c in range(values.shape[1]):
             if is_observed[n, c]:
                 for j in range(len(mean)):
-                    distance = min(abs(values[n, c] - mean[j, c]) / scale[j, c], LARGEST)
+                    distance = min(abs(values[n, c] - mean[j, c]) / scale[j, c], MAX_VALUE)
                     result[n, j] += constant[j, c] - 0.5 * distance * distance
     return result
 

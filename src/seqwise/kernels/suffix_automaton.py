@@ -1,7 +1,7 @@
-"""Compiled loops over the suffix automaton of a text (Blumer et al. 1985), whose states stand for the text's stretches.
+"""Compiled loops over the suffix automaton of a text (Blumer et al. 1985), whose states stand for the text's segments.
 
 `reach[s, byte]` is the state after one more byte, `link[s]` that of the longest other suffix, `length[s]` the bytes of
-the longest stretch of s, `end[s]` behind which byte of the text the stretches of s end for the first time.
+the longest segment of s, `end[s]` behind which byte of the text the segments of s end for the first time.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def build_automaton(text, reach, link, length, end):
             there = reach[state, byte]
             if length[state] + 1 == length[there]:
                 link[new] = there
-            else:  # the state holds longer stretches too: split it
+            else:  # the state holds longer segments too: split it
                 copy = num
                 num += 1
                 for other in range(BYTES):

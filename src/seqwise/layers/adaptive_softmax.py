@@ -72,3 +72,5 @@ class AdaptiveSoftmaxHead(nn.Module):
         for chosen, within in answers:
             found = found.index_add(0, chosen, within)  # (2)
         return found.view_as(targets.ids)
+
+    objective = score

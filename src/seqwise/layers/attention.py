@@ -72,14 +72,14 @@ class CausalSelfAttention(nn.Module):
         super().__init__()
         self.num_heads, self.head_dim = num_heads, model_dim // num_heads
         self.normalise = normalise
-        self.to_query_key_value = nn.Linear(model_dim, 3 * model_dim, bias=False)
-        self.stacked = {"to_query_key_value.weight": 3}
+        self.qkv = nn.Linear(model_dim, 3 * model_dim, bias=False)
+        self.stacked = {"qkv.weight": 3}
         self.to_output = nn.Linear(model_dim, model_dim, bias=False)
 
     def forward(self, x: Tensor, turn: Tensor | None = None, cache: LayerCache | None = None) -> Tensor:
         """x (B, T, D) -> (B, T, D). With a cache, x continues what the cache holds."""
         B, T, D = x.shape
-        projected = self.to_query_key_value(x).view(B, T, 3, self.num_heads, self.head_dim)
+        projected = self.qkv(x).view(B, T, 3, self.num_heads, self.head_dim)
         query_key, v = projected[:, :, :2], projected[:, :, 2].transpose(1, 2)  # (B, T, 2, H, K), (B, H, T, K)
         if self.normalise:  # equal length before the product: no head can saturate (Henry et al. 2020)
             query_key = functional.layer_norm(query_key, (self.head_dim,))

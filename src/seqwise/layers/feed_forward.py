@@ -1,6 +1,6 @@
-"""The feed-forward layer: each token by itself, widened, bent, narrowed.
+"""The feed-forward layer: each token by itself, up to a wider layer, through a nonlinearity, and down again.
 
-    y = W_2 f(W_1 x)       f: ReLU, GELU (Hendrycks & Gimpel 2016) or the square of ReLU (So et al. 2021)
+    y = W_down f(W_up x)   f: ReLU, GELU (Hendrycks & Gimpel 2016) or the square of ReLU (So et al. 2021)
 
 Shapes: D model width, F feed-forward width.
 """
@@ -46,9 +46,9 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 class FeedForward(nn.Module):
     def __init__(self, model_dim: int, hidden_dim: int, activation: str, *, bias: bool = False):
         super().__init__()
-        self.widen = nn.Linear(model_dim, hidden_dim, bias=bias)
-        self.narrow = nn.Linear(hidden_dim, model_dim, bias=bias)
+        self.up = nn.Linear(model_dim, hidden_dim, bias=bias)
+        self.down = nn.Linear(hidden_dim, model_dim, bias=bias)
         self.activation = ACTIVATIONS[activation]
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.narrow(self.activation(self.widen(x)))  # (..., D) -> (..., F) -> (..., D)
+        return self.down(self.activation(self.up(x)))  # (..., D) -> (..., F) -> (..., D)

@@ -1,7 +1,8 @@
 """Heads: what is read off the hidden states of a body.
 
     score(stream, wanted)   how probable is each target? nats, (B, T), or (B, 1) where a row has one
-    predict(stream)         the answer to each row                          heads that answer
+    objective(stream, wanted)  what training raises: the score, where some answers do not weigh more
+    predict(stream, wanted) the answer to each row                          heads that answer
     expect(hidden)          what comes next: log-probabilities, or a distribution    heads that continue
     read(what, …)           what was just said, as the next step that a body reads   heads that continue
 
@@ -11,15 +12,18 @@ Shapes: B batch, T steps, D model width, V vocabulary, C columns, N labels.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 from torch.distributions import Independent, Normal
 from torch.nn import functional
 
-from ..data.batch import Labels, Tokens, Values
+from ..data.batch import Labels, LabelSets, Tags, Tokens, Values
+from .crf import LinearChainCRF
 from .fused_likelihood import fused_loss
-from .stream import Prediction, Stream
+from .notes import note
+from .stream import Prediction, Stream, log_prob_of
 
 LOG_TWO_PI = math.log(2 * math.pi)
 
@@ -54,6 +58,8 @@ class NextTokenHead(nn.Module):
         logits, ids = self.output(stream.hidden), wanted.ids
         return -functional.cross_entropy(logits.flatten(0, 1), ids.flatten(), reduction="none").view_as(ids)
 
+    objective = score
+
 
 class GaussianHead(nn.Module):
     """p(values | hidden): each column normal, with a mean and a scale of its own."""
@@ -81,61 +87,127 @@ class GaussianHead(nn.Module):
             log_density = log_density.masked_fill(~wanted.is_observed, 0.0)
         return log_density.sum(dim=-1)
 
+    objective = score
+
     def _mean_and_log_scale(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
         mean, log_scale = self.output(hidden).chunk(2, dim=-1)
         return mean, log_scale.clamp(-7.0, 7.0)  # a scale of zero would make one lucky guess infinitely good
 
 
 class Pooling(nn.Module):
-    """Hidden states of a whole sequence -> one vector: the last, the mean, or a weighted mean that is learned.
+    """Hidden states of a whole sequence -> one vector: the last, the mean, the highest of each number, or a weighted
+    mean that is learned.
 
     attention: weights = softmax(v . tanh(W h_t)) over the steps of a row (Yang et al. 2016)
+
+    concat: the last, the highest of each number and the mean side by side (Howard & Ruder 2018)
 
     Where a body reads from both ends, each direction has its last step at its own end: "last" takes both ends.
     """
 
     def __init__(self, kind: str, model_dim: int, *, both_ends: bool = False):
         super().__init__()
-        self.kind, self.both_ends = kind, both_ends and kind == "last"
-        self.output_dim = 2 * model_dim if self.both_ends else model_dim
+        self.kind, self.both_ends = kind, both_ends and kind in ("last", "concat")
+        self.output_dim = model_dim * (1 + self.both_ends + 2 * (kind == "concat"))
         if kind == "attention":
             self.project, self.query = nn.Linear(model_dim, model_dim), nn.Linear(model_dim, 1, bias=False)
 
     def forward(self, hidden: Tensor, lengths: Tensor) -> Tensor:
         """(B, T, D), (B,) -> (B, output_dim)."""
-        B, T, _ = hidden.shape
         if self.kind == "last":
-            last = hidden[torch.arange(B, device=hidden.device), lengths - 1]
-            return torch.cat([last, hidden[:, 0]], dim=-1) if self.both_ends else last
-        is_step = torch.arange(T, device=hidden.device) < lengths.unsqueeze(1)  # (B, T)
+            return self._last(hidden, lengths)
+        is_step = torch.arange(hidden.shape[1], device=hidden.device) < lengths.unsqueeze(1)  # (B, T)
         if self.kind == "mean":
-            return (hidden * is_step.unsqueeze(-1)).sum(dim=1) / lengths.unsqueeze(1)
+            return self._mean(hidden, is_step, lengths)
+        if self.kind == "max":
+            return self._highest(hidden, is_step)
+        if self.kind == "concat":
+            parts = self._last(hidden, lengths), self._highest(hidden, is_step), self._mean(hidden, is_step, lengths)
+            return torch.cat(parts, dim=-1)
         scores = self.query(self.project(hidden).tanh()).squeeze(-1)  # (B, T)
         weights = scores.masked_fill(~is_step, float("-inf")).softmax(dim=1)
+        note(self, "pooling", weights)
         return (weights.unsqueeze(1) @ hidden).squeeze(1)
+
+    def _last(self, hidden: Tensor, lengths: Tensor) -> Tensor:
+        last = hidden[torch.arange(len(hidden), device=hidden.device), lengths - 1]
+        return torch.cat([last, hidden[:, 0]], dim=-1) if self.both_ends else last
+
+    def _mean(self, hidden: Tensor, is_step: Tensor, lengths: Tensor) -> Tensor:
+        return (hidden * is_step.unsqueeze(-1)).sum(dim=1) / lengths.unsqueeze(1)
+
+    def _highest(self, hidden: Tensor, is_step: Tensor) -> Tensor:
+        return hidden.masked_fill(~is_step.unsqueeze(-1), float("-inf")).amax(dim=1)
 
 
 class LabelHead(nn.Module):
     """log p(label | sequence) = log softmax(W pooled + b)."""
 
     continues = False
+    weights: Tensor | None
 
-    def __init__(self, model_dim: int, num_labels: int, *, pooling: str, both_ends: bool = False):
+    def __init__(
+        self,
+        pooling: Pooling,
+        num_labels: int,
+        *,
+        weights: Sequence[float] | None = None,
+        threshold: float = 0.5,
+        rarer: int = 1,
+    ):
+        """`weights` of the labels in the objective; of two labels the `rarer` one is the answer from `threshold` on."""
         super().__init__()
-        self.pooling = Pooling(pooling, model_dim, both_ends=both_ends)
-        self.output = zero_linear(self.pooling.output_dim, num_labels)
+        self.pooling, self.threshold, self.rarer = pooling, threshold, rarer
+        self.output = zero_linear(pooling.output_dim, num_labels)
+        self.register_buffer("weights", None if weights is None else torch.tensor(weights), persistent=False)
 
     def log_probs(self, stream: Stream) -> Tensor:
         """(B, T, D) -> (B, N), nats."""
         return self.output(self.pooling(stream.hidden, stream.lengths)).log_softmax(dim=-1)
 
     def score(self, stream: Stream, wanted: Labels) -> Tensor:
-        """log p of each row's label, (B, 1)."""
-        return self.log_probs(stream).gather(1, wanted.ids.unsqueeze(1))
+        """log p of each row's label, (B, 1); of one that is not known (-1), minus infinity."""
+        return log_prob_of(self.log_probs(stream), wanted.ids).unsqueeze(1)
 
-    def predict(self, stream: Stream) -> Prediction:
+    def objective(self, stream: Stream, wanted: Labels) -> Tensor:
+        """The same, each label as much as it weighs."""
+        log_probs = self.score(stream, wanted)
+        return log_probs if self.weights is None else log_probs * self.weights[wanted.ids].unsqueeze(1)
+
+    def predict(self, stream: Stream, wanted: object = None) -> Prediction:
         log_probs = self.log_probs(stream)
+        if log_probs.shape[1] == 2 and self.threshold != 0.5:
+            is_rarer = log_probs[:, self.rarer] >= math.log(self.threshold)
+            return Prediction(torch.where(is_rarer, self.rarer, 1 - self.rarer), log_probs)
         return Prediction(log_probs.argmax(dim=1), log_probs)
+
+
+class LabelSetHead(nn.Module):
+    """p(label n is right | sequence) = sigmoid(W pooled + b)_n, for each label by itself."""
+
+    continues = False
+
+    def __init__(self, pooling: Pooling, num_labels: int, *, threshold: float = 0.5):
+        super().__init__()
+        self.pooling, self.threshold = pooling, threshold
+        self.output = zero_linear(pooling.output_dim, num_labels)
+
+    def logits(self, stream: Stream) -> Tensor:
+        """(B, T, D) -> (B, N)."""
+        return self.output(self.pooling(stream.hidden, stream.lengths))
+
+    def score(self, stream: Stream, wanted: LabelSets) -> Tensor:
+        """log p of all that is right and of all that is wrong in each row, (B, 1)."""
+        logits = self.logits(stream)
+        signed = torch.where(wanted.is_right, logits, -logits)
+        return functional.logsigmoid(signed).sum(dim=1, keepdim=True)
+
+    objective = score
+
+    def predict(self, stream: Stream, wanted: object = None) -> Prediction:
+        """Answers (B, N) bool; log_probs that each is right."""
+        log_probs = functional.logsigmoid(self.logits(stream))
+        return Prediction(log_probs >= math.log(self.threshold), log_probs)
 
 
 class NumberHead(nn.Module):
@@ -143,10 +215,10 @@ class NumberHead(nn.Module):
 
     continues = False
 
-    def __init__(self, model_dim: int, *, pooling: str, both_ends: bool = False):
+    def __init__(self, pooling: Pooling):
         super().__init__()
-        self.pooling = Pooling(pooling, model_dim, both_ends=both_ends)
-        self.output = zero_linear(self.pooling.output_dim, 1)
+        self.pooling = pooling
+        self.output = zero_linear(pooling.output_dim, 1)
 
     def number(self, stream: Stream) -> Tensor:
         """(B, T, D) -> (B, 1)."""
@@ -156,8 +228,58 @@ class NumberHead(nn.Module):
         """log density of each row's number, (B, 1)."""
         return -0.5 * (self.number(stream) - wanted.values[:, 0]) ** 2 - 0.5 * LOG_TWO_PI
 
-    def predict(self, stream: Stream) -> Prediction:
+    objective = score
+
+    def predict(self, stream: Stream, wanted: object = None) -> Prediction:
         return Prediction(self.number(stream)[:, 0])
+
+
+class TagHead(nn.Module):
+    """log p(tag of a word | sequence) = log softmax(W hidden + b), read where the first piece of the word stands."""
+
+    continues = False
+
+    def __init__(self, model_dim: int, num_tags: int):
+        super().__init__()
+        self.output = zero_linear(model_dim, num_tags)
+
+    def logits(self, stream: Stream, words: Tags) -> Tensor:
+        """(B, T, D), the steps of the words (B, W) -> (B, W, N)."""
+        steps = words.steps.unsqueeze(-1).expand(-1, -1, stream.hidden.shape[-1])
+        return self.output(stream.hidden.gather(1, steps))
+
+    def score(self, stream: Stream, wanted: Tags) -> Tensor:
+        """log p of each word's tag, (B, W); of one that is not known (-1), minus infinity."""
+        return log_prob_of(self.logits(stream, wanted).log_softmax(dim=-1), wanted.ids)
+
+    objective = score
+
+    def predict(self, stream: Stream, wanted: Tags) -> Prediction:
+        """Of the words of `wanted`, whose own tags are not looked at."""
+        log_probs = self.logits(stream, wanted).log_softmax(dim=-1)
+        return Prediction(log_probs.argmax(dim=-1), log_probs)
+
+
+class CRFTagHead(TagHead):
+    """log p(all tags of a row | sequence), by a linear-chain CRF over the same logits (layers/crf.py)."""
+
+    def __init__(self, model_dim: int, crf: LinearChainCRF, num_tags: int):
+        super().__init__(model_dim, num_tags)
+        self.crf = crf
+
+    def score(self, stream: Stream, wanted: Tags) -> Tensor:
+        """log p of the tags of each row together, (B, 1); with one that is not known, minus infinity."""
+        is_word = torch.ones_like(wanted.ids, dtype=torch.bool) if wanted.is_word is None else wanted.is_word
+        has_unknown = ((wanted.ids < 0) & is_word).any(dim=1, keepdim=True)
+        found = self.crf.log_prob(self.logits(stream, wanted), wanted.ids.clamp(min=0), is_word).unsqueeze(1)
+        return found.masked_fill(has_unknown, float("-inf"))
+
+    objective = score
+
+    def predict(self, stream: Stream, wanted: Tags) -> Prediction:
+        """The best tags of each row together; log_probs of each word's tags whatever the others are."""
+        logits = self.logits(stream, wanted)
+        return Prediction(self.crf.best_path(logits, wanted.is_word)[0], self.crf.log_marginals(logits, wanted.is_word))
 
 
 def zero_linear(input_dim: int, output_dim: int) -> nn.Linear:

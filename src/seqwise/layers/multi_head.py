@@ -28,8 +28,8 @@ class SelfAttention(nn.Module):
     def __init__(self, model_dim: int, num_heads: int):
         super().__init__()
         self.num_heads = num_heads
-        self.to_query_key_value = nn.Linear(model_dim, 3 * model_dim, bias=False)
-        self.stacked = {"to_query_key_value.weight": 3}
+        self.qkv = nn.Linear(model_dim, 3 * model_dim, bias=False)
+        self.stacked = {"qkv.weight": 3}
         self.to_output = nn.Linear(model_dim, model_dim, bias=False)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -54,7 +54,7 @@ class SelfAttention(nn.Module):
 
     def step(self, x: Tensor, before: Tensor) -> tuple[Tensor, Tensor]:
         """`forward_causal` with fewer calls, for one step of each row: x (B, D)."""
-        projected = linear(x, self.to_query_key_value.weight).view(len(x), 3, self.num_heads, 1, -1)  # (B, 3, H, 1, K)
+        projected = linear(x, self.qkv.weight).view(len(x), 3, self.num_heads, 1, -1)  # (B, 3, H, 1, K)
         kept = torch.cat([before, projected[:, 1:]], dim=3)
         y = scaled_dot_product_attention(projected[:, 0], kept[:, 0], kept[:, 1])  # (B, H, 1, K)
         return linear(y.reshape(x.shape), self.to_output.weight), kept
@@ -62,7 +62,7 @@ class SelfAttention(nn.Module):
     def _project(self, x: Tensor) -> tuple[Tensor, ...]:
         """Queries, keys and values, (B, H, T, K) each."""
         B, T, D = x.shape
-        return self.to_query_key_value(x).view(B, T, 3, self.num_heads, -1).permute(2, 0, 3, 1, 4).unbind(dim=0)
+        return self.qkv(x).view(B, T, 3, self.num_heads, -1).permute(2, 0, 3, 1, 4).unbind(dim=0)
 
     def _joined(self, y: Tensor) -> Tensor:
         return self.to_output(y.transpose(1, 2).flatten(2))  # (2): (B, H, T, K) -> (B, T, D)

@@ -3,7 +3,7 @@
 In training and serving nobody looks, and a note costs one look at an empty tuple. Under `record` (inspection/trace.py)
 it reaches the recorder, and layers whose fast kernels hide what is inside take their plain path: `is_recorded()`.
 
-What is noted has its time in a fixed place: (B, D) is one step, (B, T, D) a stretch, (B, H, T, S) attention of H heads.
+What is noted has its time in a fixed place: (B, D) is one step, (B, T, D) a segment, (B, H, T, S) attention of H heads.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ def note(site: object, what: str, value: Tensor) -> None:
         listener(site, what, value)
 
 
-def noted(site: object, what: str, value: Tensor) -> Tensor:
-    """The same, for a value whose gradient is asked for: what is used from here on is the tensor that was shown."""
+def tap(site: object, what: str, value: Tensor) -> Tensor:
+    """Notes a value and hands it on: what is used from here on is the very tensor that was shown, so that its gradient
+    can be asked for."""
     if not _heard.listeners:
         return value
     if value.requires_grad:
@@ -55,8 +56,8 @@ def listening(listener: Listener) -> Iterator[None]:
 
 
 @contextmanager
-def unheard() -> Iterator[None]:
-    """For work that is no step of its own: what was read before is read again."""
+def pause_recording() -> Iterator[None]:
+    """Nothing is noted in the block: for work that is no step of its own, since what was read before is read again."""
     before, _heard.listeners = _heard.listeners, ()
     try:
         yield

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from .dropout import Dropout, dropped_out
-from .notes import is_recorded, note, noted
+from .notes import is_recorded, note, tap
 
 State = tuple[Tensor, ...]
 """What a cell remembers: h, or h and c, (B, D) each; (B, L, D) for a stack."""
@@ -153,7 +153,7 @@ class RecurrentLayer(nn.Module):
                 if lengths is not None:  # behind the end of a row nothing changes
                     is_step = (t < lengths.to(x.device)).unsqueeze(1)
                     after = tuple(torch.where(is_step, new, old) for new, old in zip(after, now, strict=True))
-                now = tuple(noted(self, what, part) for what, part in zip(HANDED_ON[direction], after, strict=False))
+                now = tuple(tap(self, what, part) for what, part in zip(HANDED_ON[direction], after, strict=False))
                 found[t] = now[0]
             outputs.append(torch.stack(found, dim=1))  # (B, T, D)
             states.append(now)
@@ -222,9 +222,18 @@ class RecurrentStack(nn.Module):
         return tuple(torch.cat(parts, dim=1) for parts in zip(*states, strict=True))
 
     def forward(
-        self, x: Tensor, state: State, lengths: Tensor | None = None, *, by_steps: bool = False
+        self,
+        x: Tensor,
+        state: State,
+        lengths: Tensor | None = None,
+        *,
+        by_steps: bool = False,
+        layers: list[Tensor] | None = None,
     ) -> tuple[Tensor, State]:
-        """x (B, T, E) -> outputs (B, T, output_dim) and the state after each row's last step."""
+        """x (B, T, E) -> outputs (B, T, output_dim) and the state after each row's last step.
+
+        What each layer hands on is added to `layers`, where such a list is given.
+        """
         directions = len(self.layers[0].cells)  # type: ignore[arg-type]
         after = []
         for number, (layer, norm, gate) in enumerate(zip(self.layers, self.norms, self.gates, strict=True)):
@@ -235,6 +244,8 @@ class RecurrentStack(nn.Module):
             if number < len(self.layers) - 1:
                 y = self.dropout(y)
             x = self._join(x, y, gate)
+            if layers is not None:
+                layers.append(y if self.connections == "dense" else x)
         x = x[..., self.input_dim :] if self.connections == "dense" else x
         return x, tuple(torch.cat(parts, dim=1) for parts in zip(*after, strict=True))
 

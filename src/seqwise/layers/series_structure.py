@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-MOST_TONES = 100
-LEAST_TREND = 0.2  # of the variance; a weaker one is better left to slow states
-LEAST_TONE = 0.01  # of the variance that is left
+MAX_TONES = 100
+MIN_TREND_VARIANCE = 0.2  # of the variance; a weaker one is better left to slow states
+MIN_TONE_VARIANCE = 0.01  # of the variance that is left
 CLEAR_TONE = 0.3  # of the variance; from there on its frequency can be told better than in whole steps
 DRIFT = 0.01  # variance that trend and tones gather over the whole series
-WIDEST_WINDOW = 512  # numbers in a stretch of the past; windows are products of that size
+MAX_WINDOW = 512  # numbers in a window of the past; windows are products of that size
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,11 @@ def bridge_gaps(values: np.ndarray, seen: np.ndarray) -> np.ndarray:
     return filled
 
 
-def find_parts(rows: np.ndarray, lengths: list[int], season: int, *, most: int) -> list[Part]:
+def find_parts(rows: np.ndarray, lengths: list[int], season: int, *, max_states: int) -> list[Part]:
     """Trend and tones that explain enough of the rows (N, C), in at most `most` states."""
     N, longest = len(rows), max(lengths)
     times = np.concatenate([np.arange(1, length + 1) for length in lengths])
-    rest, left, parts = rows - rows.mean(axis=0), most, []
+    rest, left, parts = rows - rows.mean(axis=0), max_states, []
 
     def explained(part: Part) -> np.ndarray:
         course = part.course[:, part.shown]
@@ -50,7 +50,7 @@ def find_parts(rows: np.ndarray, lengths: list[int], season: int, *, most: int) 
     if left >= 2 and longest >= 4:
         trend = _trend(times, longest)
         found = explained(trend)
-        if (found**2).sum() > LEAST_TREND * (rest**2).sum():
+        if (found**2).sum() > MIN_TREND_VARIANCE * (rest**2).sum():
             parts.append(trend)
             rest, left = rest - found, left - 2
     if 1 < season <= longest // 2:
@@ -59,11 +59,11 @@ def find_parts(rows: np.ndarray, lengths: list[int], season: int, *, most: int) 
         power = [(explained(_tone(times, longest, 1 / near)) ** 2).sum() for near in nearby]
         is_clear = max(power) > CLEAR_TONE * (rest**2).sum() and max(power) > 1.1 * power[16]
         exact = float(nearby[np.argmax(power)]) if is_clear else season
-        tones = [_tone(times, longest, n / exact) for n in range(1, min(season // 2, MOST_TONES) + 1)]
+        tones = [_tone(times, longest, n / exact) for n in range(1, min(season // 2, MAX_TONES) + 1)]
         for tone in sorted(tones, key=lambda tone: -(explained(tone) ** 2).sum()):
             found = explained(tone)
             # of N random numbers, a tone explains 2 / N
-            if len(tone.start) > left or (found**2).sum() < (LEAST_TONE + 4 / N) * ((rest - found) ** 2).sum():
+            if len(tone.start) > left or (found**2).sum() < (MIN_TONE_VARIANCE + 4 / N) * ((rest - found) ** 2).sum():
                 break
             parts.append(tone)
             rest, left = rest - found, left - len(tone.start)
@@ -89,33 +89,35 @@ def _tone(times: np.ndarray, longest: int, frequency: float) -> Part:
     return Part(turn[:size, :size], np.eye(2)[0, :size], course[:, :size], np.ones(size, dtype=bool), noise)
 
 
-def predictive_states(rests: list[np.ndarray], season: int, *, most: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
+def predictive_states(
+    rests: list[np.ndarray], season: int, *, max_states: int
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """States that are combinations of past rows: those that foretell most of the rows to come (Larimore 1990).
 
     Canonical correlations of the p rows before a step with the p rows from it on. Returns, for each series that is long
     enough, the states (T - 2p + 1, k) of its steps from p on and the rows (T - 2p + 1, C) that were then seen.
     """
     N, C, longest = sum(len(rest) for rest in rests), rests[0].shape[1], max(len(rest) for rest in rests)
-    lags = min(max(N // 20, 4), max(WIDEST_WINDOW // C, 1), longest // 3)
+    lags = min(max(N // 20, 4), max(MAX_WINDOW // C, 1), longest // 3)
     if season > 1:
         lags = min(lags, season + 1)
     usable = [rest for rest in rests if len(rest) > 2 * lags]
-    if lags < 1 or most < 1 or sum(float((rest**2).sum()) for rest in usable) < 1e-9 * N:
+    if lags < 1 or max_states < 1 or sum(float((rest**2).sum()) for rest in usable) < 1e-9 * N:
         return [], []
     windows = [_windows(rest, 2 * lags) for rest in usable]  # (T - 2p + 1, 2 p C)
     joined = np.concatenate(windows)
     past, future = joined[:, : lags * C], joined[:, lags * C :]
     whiten_past, whiten_future = (_whitening(part.T @ part / len(part)) for part in (past, future))
     agreement = whiten_future @ (future.T @ past / len(past)) @ whiten_past
-    directions = np.linalg.svd(agreement)[2][:most]  # (k, pC)
+    directions = np.linalg.svd(agreement)[2][:max_states]  # (k, pC)
     states = [window[:, : lags * C] @ whiten_past @ directions.T for window in windows]
     return states, [rest[lags : len(rest) - lags + 1] for rest in usable]
 
 
 def _windows(rows: np.ndarray, length: int) -> np.ndarray:
-    """All stretches of that length, one in a row: (T - length + 1, length C)."""
-    stretches = np.lib.stride_tricks.sliding_window_view(rows, length, axis=0)  # (T - length + 1, C, length)
-    return stretches.transpose(0, 2, 1).reshape(len(stretches), -1)
+    """All windows of that length, one in a row: (T - length + 1, length C)."""
+    windows = np.lib.stride_tricks.sliding_window_view(rows, length, axis=0)  # (T - length + 1, C, length)
+    return windows.transpose(0, 2, 1).reshape(len(windows), -1)
 
 
 def regression(states: np.ndarray, rows: np.ndarray) -> np.ndarray:

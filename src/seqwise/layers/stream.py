@@ -19,7 +19,7 @@ class Stream:
     is_step: Tensor | None = None
     """(B, T) bool, False where a row is padded; None where every place is a step."""
     layers: tuple[Tensor, ...] = ()
-    """(B, T, D) of each layer, the lowest first, where a body was asked for them."""
+    """(B, T, width) of embeddings and of each layer, the lowest first, where a body was asked for them."""
 
     @property
     def lengths(self) -> Tensor:
@@ -37,3 +37,9 @@ class Prediction:
     """(B,) labels or numbers, (B, T) tags."""
     log_probs: Tensor | None = None
     """(B, N) or (B, T, N), nats, where there are N answers to choose from."""
+
+
+def log_prob_of(log_probs: Tensor, ids: Tensor) -> Tensor:
+    """log p of each answer: (..., N), (...) -> (...); of one that is not known (-1), minus infinity."""
+    found = log_probs.gather(-1, ids.clamp(min=0).unsqueeze(-1)).squeeze(-1)
+    return found.masked_fill(ids < 0, float("-inf"))

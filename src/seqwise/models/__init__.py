@@ -10,13 +10,16 @@ import torch
 from torch import nn
 
 from ..checks import check_family
-from ..data.schema import LABEL, NEXT_TOKEN, NEXT_VALUES, NUMBER, SEQUENCE, Schema, ValueSpec
+from ..data.schema import LABEL, LABELS, NEXT_TOKEN, NEXT_VALUES, NUMBER, SEQUENCE, TAG, Schema, ValueSpec
 from ..machine import check_memory
+from .contract import HasNumParameters
 from .conv import ConvConfig, build_conv
+from .elmo import ELMoConfig, build_elmo
 from .gpt import GPTConfig, build_gpt
 from .hmm import HMM, HMMConfig
 from .kalman import Kalman, KalmanConfig
-from .ngram import Ngram, NgramConfig
+from .ngram import NgramConfig
+from .ngram_family import build_ngram
 from .recurrent import GRUConfig, LSTMConfig, RNNConfig, build_gru, build_lstm, build_rnn
 from .seq2seq import Seq2SeqConfig, build_seq2seq
 from .transformer import TransformerConfig, build_transformer
@@ -36,6 +39,8 @@ class Family:
     year: int
     state: str
     fixed: str
+    takes_part: bool = True
+    """In comparisons, where nobody asks for it by name; else it is trained to be read from, not to be ranked."""
 
     @property
     def learns_by(self) -> str:
@@ -45,6 +50,10 @@ class Family:
     def does(self, kinds: Iterable[str]) -> bool:
         """Whether it answers all these kinds of target."""
         return set(kinds) <= self.learns.keys()
+
+    def does_some(self, kinds: Iterable[str]) -> bool:
+        """Whether it answers any of them: which are asked for, the data tells."""
+        return bool(set(kinds) & self.learns.keys())
 
     def build(self, config: Any, schema: Schema) -> Any:
         """A model with fresh weights; refused before they are made where they cannot fit into memory."""
@@ -75,12 +84,12 @@ class Family:
         return sum(tensor.numel() * tensor.element_size() for tensor in (*model.parameters(), *model.buffers()))
 
 
-BY_GRADIENTS = dict.fromkeys((NEXT_TOKEN, NEXT_VALUES, LABEL, NUMBER), "gradients")
+BY_GRADIENTS = dict.fromkeys((NEXT_TOKEN, NEXT_VALUES, LABEL, LABELS, NUMBER, TAG), "gradients")
 MODELS = {
     "ngram": Family(
         NgramConfig,
-        Ngram,
-        {NEXT_TOKEN: "counting"},
+        build_ngram,
+        {NEXT_TOKEN: "counting", LABEL: "counting"},
         1948,
         "the last n-1 tokens",
         "counting what follows what gives a probability",
@@ -126,6 +135,15 @@ MODELS = {
     "lstm": Family(
         LSTMConfig, build_lstm, BY_GRADIENTS, 1997, "h and c, of fixed size", "gradients survive many steps"
     ),
+    "elmo": Family(
+        ELMoConfig,
+        build_elmo,
+        {NEXT_TOKEN: "gradients"},
+        2018,
+        "h and c of the forward direction",
+        "a vector for each word in its context, whatever it is spelled like",
+        takes_part=False,
+    ),
     "seq2seq": Family(
         Seq2SeqConfig,
         build_seq2seq,
@@ -154,8 +172,8 @@ def family(name: str) -> Family:
 
 
 def num_parameters(model: object) -> int:
-    """Learned numbers: weights, each counted once where tied; for count models the number of grams."""
+    """Parameters: weights, each counted once where tied; for count models the number of grams."""
     if isinstance(model, nn.Module):
         return sum(p.numel() for p in model.parameters())
-    assert isinstance(model, Ngram | HMM | Kalman)
+    assert isinstance(model, HasNumParameters)
     return model.num_parameters

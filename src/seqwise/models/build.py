@@ -2,20 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
+import numpy as np
 from torch import nn
 
-from ..data.schema import LABEL, NEXT_TOKEN, NEXT_VALUES, NUMBER, Schema, ValueSpec
+from ..data.schema import (
+    LABEL,
+    LABELS,
+    NEXT_TOKEN,
+    NEXT_VALUES,
+    NUMBER,
+    TAG,
+    LabelSpec,
+    Schema,
+    Spec,
+    TagSpec,
+    TokenSpec,
+    ValueSpec,
+)
+from ..data.tag_schemes import legal_transitions
 from ..errors import ConfigError
 from ..layers.adaptive_softmax import AdaptiveSoftmaxHead
+from ..layers.bidirectional_lm import BidirectionalLM
+from ..layers.character_features import CharacterFeatures
+from ..layers.contextual import ContextualFeatures
+from ..layers.crf import LinearChainCRF
 from ..layers.embeddings import TokenEmbedding, ValueEmbedding
-from ..layers.heads import GaussianHead, LabelHead, NextTokenHead, NumberHead
+from ..layers.heads import (
+    CRFTagHead,
+    GaussianHead,
+    LabelHead,
+    LabelSetHead,
+    NextTokenHead,
+    NumberHead,
+    Pooling,
+    TagHead,
+)
 from .contract import Body
 from .headed import HeadedModel
+from .siamese import Siamese
 
+FEATURE_SIZES = ("model_dim", "memory_dim", "num_layers", "character_dim", "num_filters", "num_highways")
+"""Of BidirectionalLM, in the order of `feature_sizes`."""
 LARGE_VOCAB = 1000  # from here on tokens are words or pieces of them: most are rare
 
 
@@ -29,8 +60,29 @@ class NeuralConfig:
     """Use the embedding table as output weights as well; needs embeddings as wide as the output."""
     adaptive_softmax: bool = False
     """Look into rare tokens only when they are needed: faster where the vocabulary is large."""
-    pooling: Literal["last", "mean", "attention"] = "last"
+    pooling: Literal["last", "mean", "max", "attention", "concat"] = "last"
     """Labels: which hidden states of the sequence the answer is read from."""
+    max_steps: int = 0
+    """Labels: of longer texts the first and the last half of so many tokens are read; 0 reads all."""
+    pairing: Literal["joined", "siamese"] = "joined"
+    """Pairs of texts with a label: read one behind the other, or each by itself, by the same network."""
+    label_weights: Literal["none", "balanced"] = "none"
+    """Labels: let rare ones weigh more in the objective, so that each label weighs as much as another."""
+    threshold: float = 0.5
+    """Two labels: how probable the rarer one must be to be the answer. Several labels: how probable each must be."""
+    crf: bool = False
+    """Tags: score whole rows of tags by a linear-chain CRF, which knows which tag may follow which."""
+    characters: Literal["none", "conv", "lstm"] = "none"
+    """Tags: what the characters of a word say of it, beside its token."""
+    character_dim: int = 32
+    """Of the embedding of a word, so much comes from its characters."""
+    features: str = ""
+    """Labels and tags: a run of elmo, whose layers, mixed by learned weights, stand beside the embedding of each word.
+    Its weights are copied into this run, and stay as they are."""
+    feature_sizes: list[int] = field(default_factory=list)
+    """Of the model that features are read off; filled in."""
+    features_fingerprint: str = ""
+    """sha256 of its weights; filled in."""
 
     @property
     def reads_both_ways(self) -> bool:
@@ -39,12 +91,18 @@ class NeuralConfig:
 
     def __post_init__(self) -> None:
         check_sizes(self)
+        if not 0 < self.threshold < 1:
+            raise ConfigError(f"model.threshold = {self.threshold} should lie between 0 and 1.")
+        if self.max_steps < 0:
+            raise ConfigError(f"model.max_steps = {self.max_steps} should not be negative.")
+        if self.characters == "lstm" and self.character_dim % 2:
+            raise ConfigError(f"model.character_dim = {self.character_dim} should be even: half for each direction.")
         if self.tied_embeddings and self.adaptive_softmax:
             raise ConfigError("model.tied_embeddings and model.adaptive_softmax exclude each other; drop one.")
 
 
-MOST_LAYERS = 1000
-SIZES = ("model_dim", "embed_dim", "feed_forward_dim", "encoder_layers", "window")
+MAX_LAYERS = 1000
+SIZES = ("model_dim", "embed_dim", "feed_forward_dim", "encoder_layers", "window", "character_dim")
 
 
 def check_sizes(config: Any) -> None:
@@ -53,14 +111,14 @@ def check_sizes(config: Any) -> None:
         is_size = name.startswith("num_") or name in SIZES
         if is_size and value is not None and value < 1:
             raise ConfigError(f"model.{name} = {value} should be at least 1.")
-        if name.endswith("_layers") and value is not None and value > MOST_LAYERS:
-            raise ConfigError(f"model.{name} = {value} should be at most {MOST_LAYERS:,}.")
+        if name.endswith("_layers") and value is not None and value > MAX_LAYERS:
+            raise ConfigError(f"model.{name} = {value} should be at most {MAX_LAYERS:,}.")
         if name.endswith("dropout") and not 0 <= value < 1:
             raise ConfigError(f"model.{name} = {value} should lie in [0, 1).")
 
 
 def embedding_for(
-    schema: Schema, embed_dim: int, *, std: float = 1.0, is_output: bool = False
+    schema: Schema, config: NeuralConfig, embed_dim: int, *, std: float = 1.0, is_output: bool = False
 ) -> ValueEmbedding | TokenEmbedding:
     """Tokens or numbers -> vectors of this spread, whichever the data has.
 
@@ -72,39 +130,98 @@ def embedding_for(
     if isinstance(spec, ValueSpec):
         return ValueEmbedding(spec.size, embed_dim, std=std)
     scale = embed_dim**0.5 if is_output or spec.size >= LARGE_VOCAB else 1.0
-    return TokenEmbedding(spec.size, embed_dim, std=std / scale, scale=scale)
+    assert isinstance(spec, TokenSpec)
+    segments = 1 if config.pairing == "siamese" else spec.num_texts
+    features = _character_features(spec, config, embed_dim)
+    return TokenEmbedding(
+        spec.size,
+        embed_dim,
+        std=std / scale,
+        scale=scale,
+        characters=features,
+        num_segments=segments,
+        features=_contextual_features(spec, config),
+    )
 
 
-def _next_token(body: Body, config: NeuralConfig, size: int) -> nn.Module:
-    if config.adaptive_softmax and size >= LARGE_VOCAB:
-        return AdaptiveSoftmaxHead(body.output_dim, size, cutoffs=cutoffs_for(size))
-    tied_to = body.embedding if config.tied_embeddings else None
-    if tied_to is not None and tied_to.embedding_dim != body.output_dim:
+def _contextual_features(spec: TokenSpec, config: NeuralConfig) -> ContextualFeatures | None:
+    if not config.feature_sizes:
+        return None
+    sizes = dict(zip(FEATURE_SIZES, config.feature_sizes, strict=True))
+    reader = BidirectionalLM(spec.num_characters, **sizes)
+    return ContextualFeatures(reader, reader.layer_dim, reader.num_layers)
+
+
+def _character_features(spec: TokenSpec, config: NeuralConfig, embed_dim: int) -> CharacterFeatures | None:
+    if config.characters == "none":
+        return None
+    if not spec.alphabet:
+        raise ConfigError(f"model.characters = {config.characters} goes with tags, whose words are spelled; drop it.")
+    if config.character_dim >= embed_dim:
         raise ConfigError(
-            f"model.tied_embeddings needs embeddings as wide as the output; found {tied_to.embedding_dim} "
-            f"and {body.output_dim}."
+            f"model.character_dim = {config.character_dim} should lie below the width of embeddings, {embed_dim}."
         )
-    return NextTokenHead(body.output_dim, size, tied_to=tied_to)
+    return CharacterFeatures(config.characters, spec.num_characters, config.character_dim)
 
 
-def _next_values(body: Body, config: NeuralConfig, size: int) -> nn.Module:
-    return GaussianHead(body.output_dim, size)
+def _next_token(body: Body, width: int, config: NeuralConfig, spec: Spec) -> nn.Module:
+    size = spec.size
+    if config.adaptive_softmax and size >= LARGE_VOCAB:
+        return AdaptiveSoftmaxHead(width, size, cutoffs=cutoffs_for(size))
+    tied_to = body.embedding if config.tied_embeddings else None
+    if tied_to is not None and tied_to.embedding_dim != width:
+        raise ConfigError(
+            f"model.tied_embeddings needs embeddings as wide as the output; found {tied_to.embedding_dim} and {width}."
+        )
+    return NextTokenHead(width, size, tied_to=tied_to)
 
 
-def _label(body: Body, config: NeuralConfig, size: int) -> nn.Module:
-    return LabelHead(body.output_dim, size, pooling=config.pooling, both_ends=config.reads_both_ways)
+def _next_values(body: Body, width: int, config: NeuralConfig, spec: Spec) -> nn.Module:
+    return GaussianHead(width, spec.size)
 
 
-def _number(body: Body, config: NeuralConfig, size: int) -> nn.Module:
-    return NumberHead(body.output_dim, pooling=config.pooling, both_ends=config.reads_both_ways)
+def _pooling(width: int, config: NeuralConfig) -> Pooling:
+    if config.pairing == "siamese":  # there is one step, which was pooled
+        return Pooling("last", width)
+    return Pooling(config.pooling, width, both_ends=config.reads_both_ways)
+
+
+def _label(body: Body, width: int, config: NeuralConfig, spec: Spec) -> nn.Module:
+    assert isinstance(spec, LabelSpec)
+    weights = balanced(spec.counts) if config.label_weights == "balanced" else None
+    rarer = int(np.argmin(spec.counts)) if len(spec.counts) == 2 and spec.counts[0] != spec.counts[1] else 1
+    return LabelHead(_pooling(width, config), spec.size, weights=weights, threshold=config.threshold, rarer=rarer)
+
+
+def _labels(body: Body, width: int, config: NeuralConfig, spec: Spec) -> nn.Module:
+    return LabelSetHead(_pooling(width, config), spec.size, threshold=config.threshold)
+
+
+def _number(body: Body, width: int, config: NeuralConfig, spec: Spec) -> nn.Module:
+    return NumberHead(_pooling(width, config))
+
+
+def _tag(body: Body, width: int, config: NeuralConfig, spec: Spec) -> nn.Module:
+    if not config.crf:
+        return TagHead(width, spec.size)
+    assert isinstance(spec, TagSpec)
+    follow, begin, end = legal_transitions(spec.names, spec.scheme)
+    crf = LinearChainCRF(spec.size, can_follow=follow, can_begin=begin, can_end=end)
+    return CRFTagHead(width, crf, spec.size)
+
+
+def balanced(counts: Sequence[int]) -> list[float]:
+    """A weight for each label by which all weigh alike, one in the mean over the training part."""
+    seen = sum(count > 0 for count in counts)
+    return [sum(counts) / (seen * count) if count else 0.0 for count in counts]
 
 
 @dataclass(frozen=True)
 class HeadKind:
     """A row of HEADS."""
 
-    build: Callable[[Body, NeuralConfig, int], nn.Module]
-    """Given the size of the target's spec."""
+    build: Callable[[Body, int, NeuralConfig, Spec], nn.Module]
+    """Given the width of what it reads, and the target's spec."""
     sees_all: bool
     """Whether the body may see the whole sequence: nothing that is asked for stands in it."""
 
@@ -113,7 +230,9 @@ HEADS = {
     NEXT_TOKEN: HeadKind(_next_token, sees_all=False),
     NEXT_VALUES: HeadKind(_next_values, sees_all=False),
     LABEL: HeadKind(_label, sees_all=True),
+    LABELS: HeadKind(_labels, sees_all=True),
     NUMBER: HeadKind(_number, sees_all=True),
+    TAG: HeadKind(_tag, sees_all=True),
 }
 """By the kind of target."""
 
@@ -133,12 +252,28 @@ def check_sees_all(schema: Schema, setting: str) -> None:
 
 def build_model(body: nn.Module, config: NeuralConfig, schema: Schema) -> HeadedModel:
     """The body with a head for each target of the schema."""
+    siamese = _siamese(cast(Body, body), config, schema) if config.pairing == "siamese" else None
+    width = cast(Body, body).output_dim if siamese is None else siamese.output_dim
     heads = {
-        name: HEADS[target.head].build(cast(Body, body), config, schema.specs[target.spec].size)
+        name: HEADS[target.head].build(cast(Body, body), width, config, schema.specs[target.spec])
         for name, target in schema.targets.items()
     }
     weights = {name: target.weight for name, target in schema.targets.items()}
-    return HeadedModel(body, heads, weights, schema.main_spec.size)
+    model = HeadedModel(body, heads, weights, schema.main_spec.size, max_steps=config.max_steps, siamese=siamese)
+    is_text = isinstance(next(iter(schema.specs.values())), TokenSpec)
+    if config.max_steps and (not is_text or TAG in schema.kinds or model.continues):
+        raise ConfigError(
+            f"model.max_steps = {config.max_steps} goes with texts that have a label or a number; drop it."
+        )
+    model.can_compile = model.continues or not is_text  # texts differ in length from batch to batch
+    return model
+
+
+def _siamese(body: Body, config: NeuralConfig, schema: Schema) -> Siamese:
+    spec = schema.only_input()
+    if not isinstance(spec, TokenSpec) or spec.num_texts != 2:
+        raise ConfigError("model.pairing = siamese goes with pairs of texts that have a label or a number; drop it.")
+    return Siamese(Pooling(config.pooling, body.output_dim, both_ends=config.reads_both_ways))
 
 
 def cutoffs_for(vocab_size: int) -> list[int]:

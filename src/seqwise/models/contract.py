@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar, runtime_checkable
@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from torch.distributions import Distribution
 
 from ..data.batch import Batch
+from ..data.text_examples import TextStore
 from ..errors import DataError
 from ..layers.stream import Prediction as Prediction
 from ..layers.stream import Stream
@@ -108,9 +109,11 @@ class Encoded:
         return self.streams[0]
 
     @staticmethod
-    def of(hidden: Tensor, is_step: Tensor | None, state: State | None) -> Encoded:
+    def of(
+        hidden: Tensor, is_step: Tensor | None, state: State | None, layers: Sequence[Tensor] | None = None
+    ) -> Encoded:
         """One stream, a hidden state for each step of the input."""
-        return Encoded((Stream(hidden, is_step),), state)
+        return Encoded((Stream(hidden, is_step, tuple(layers or ())),), state)
 
 
 def only(inputs: Fields) -> Any:
@@ -123,14 +126,16 @@ class Body(Protocol):
     """What a neural family is: steps -> hidden states. Heads read the rest off them (layers/heads.py)."""
 
     context: int | None
-    """The longest stretch it can see, in steps; None where there is no limit."""
+    """The longest context it can see, in steps; None where there is no limit."""
     carries_state: bool
     """Whether training reads a text chunk by chunk, each starting from the state of the one before."""
     output_dim: int
     embedding: Any
 
     def initial_state(self, batch_size: int) -> State: ...
-    def encode(self, inputs: Fields, state: State | None) -> Encoded: ...
+    def encode(self, inputs: Fields, state: State | None, *, with_layers: bool = False) -> Encoded:
+        """`with_layers`: embeddings and what comes out of each layer too, for who reads more than the top."""
+        ...
 
 
 class Head(Protocol):
@@ -139,6 +144,9 @@ class Head(Protocol):
     continues: bool
 
     def score(self, stream: Stream, wanted: Any) -> Tensor: ...
+    def objective(self, stream: Stream, wanted: Any) -> Tensor:
+        """What training raises: the score, or the score with some answers weighing more."""
+        ...
 
 
 class HasWeights(Protocol):
@@ -151,7 +159,7 @@ class Model(HasWeights, Protocol):
 
     @property
     def context(self) -> int | None:
-        """The longest stretch it can see, in steps; None where there is no limit."""
+        """The longest context it can see, in steps; None where there is no limit."""
         ...
 
     @property
@@ -206,6 +214,14 @@ class Answerer(Model, Protocol):
     def predict(self, batch: Batch, /) -> Prediction: ...
 
 
+class AnswersSeveral(Model, Protocol):
+    """A model with several targets."""
+
+    def predict(self, batch: Batch, target: str | None = None, /) -> Prediction:
+        """Of the main target, or another one."""
+        ...
+
+
 @runtime_checkable
 class Scores(Protocol):
     """Every model: how probable is each target?"""
@@ -218,6 +234,23 @@ class Learns(Protocol):
     """Every model trained by gradients: what should fall?"""
 
     def loss(self, batch: Batch, state: State | None = None) -> Loss: ...
+
+
+@runtime_checkable
+class LearnsFromExamples(Protocol):
+    """A model that learns answers by counting, in one go."""
+
+    def learn(self, train: TextStore, valid: TextStore, *, seed: int) -> None:
+        """From the training part; what has to be chosen is chosen on the validation part."""
+        ...
+
+
+@runtime_checkable
+class HasNumParameters(Protocol):
+    """A model that is no module of torch's and tells how many numbers it has learned."""
+
+    @property
+    def num_parameters(self) -> int: ...
 
 
 @runtime_checkable
@@ -244,11 +277,11 @@ class Continues(Protocol):
     def step(self, tokens: Tensor, state: State, /) -> tuple[Tensor, State]: ...
 
 
-def check_tokens(ids: np.ndarray | Tensor, vocab_size: int, *, least: int = 0) -> None:
+def check_tokens(ids: np.ndarray | Tensor, vocab_size: int, *, lowest: int = 0) -> None:
     """Refuse ids that no table has a row for: compiled loops trust what they are given."""
-    if math.prod(ids.shape) == 0 or (ids.min() >= least and ids.max() < vocab_size):
+    if math.prod(ids.shape) == 0 or (ids.min() >= lowest and ids.max() < vocab_size):
         return
-    unknown = int(ids.min() if ids.min() < least else ids.max())
+    unknown = int(ids.min() if ids.min() < lowest else ids.max())
     raise DataError(f"token {unknown} is not in the vocabulary, which goes from 0 to {vocab_size - 1}.")
 
 

@@ -23,7 +23,7 @@ from torch.nn.functional import gelu
 from ..data.schema import Schema
 from ..errors import ConfigError
 from ..layers.dropout import Dropout
-from ..layers.notes import is_recorded, noted
+from ..layers.notes import is_recorded, tap
 from .build import NeuralConfig, build_model, embedding_for
 from .contract import Encoded, Fields, State, only
 
@@ -36,19 +36,19 @@ class ConvConfig(NeuralConfig):
     """Layers; the dilation doubles from one to the next."""
     kernel_size: int = 3
     """k: how many places each layer looks at, dilation apart."""
-    most_dilation: int = 512
+    max_dilation: int = 512
     """Where doubling stops and begins again at 1."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.kernel_size < 2:
             raise ConfigError(f"model.kernel_size = {self.kernel_size} should be at least 2, to look back at all.")
-        if self.most_dilation < 1:
-            raise ConfigError(f"model.most_dilation = {self.most_dilation} should be at least 1.")
+        if self.max_dilation < 1:
+            raise ConfigError(f"model.max_dilation = {self.max_dilation} should be at least 1.")
 
     @property
     def dilations(self) -> list[int]:
-        period = self.most_dilation.bit_length()
+        period = self.max_dilation.bit_length()
         return [2 ** (layer % period) for layer in range(self.num_layers)]
 
 
@@ -72,7 +72,7 @@ class DelayLayer(nn.Module):
     def finish(self, x: Tensor, taps: Tensor) -> Tensor:
         """x and its k delays side by side, (..., k*D), oldest first -> (..., D)."""
         y = self.delays(taps)  # (1)
-        return noted(self, "stream", x + self.dropout(self.mix(gelu(self.norm(y)))))  # (2)
+        return tap(self, "stream", x + self.dropout(self.mix(gelu(self.norm(y)))))  # (2)
 
 
 class ConvBody(nn.Module):
@@ -82,7 +82,7 @@ class ConvBody(nn.Module):
     def __init__(self, config: ConvConfig, schema: Schema):
         super().__init__()
         self.output_dim = self.model_dim = config.model_dim
-        self.embedding = embedding_for(schema, config.model_dim, is_output=config.tied_embeddings)
+        self.embedding = embedding_for(schema, config, config.model_dim, is_output=config.tied_embeddings)
         self.dropout = Dropout(config.dropout)
         self.layers = nn.ModuleList(
             DelayLayer(config.model_dim, config.kernel_size, dilation, config.dropout) for dilation in config.dilations
@@ -97,20 +97,24 @@ class ConvBody(nn.Module):
         }
         return State({**rings, "place": torch.zeros(batch_size, dtype=torch.long, device=like.device)})
 
-    def encode(self, inputs: Fields, state: State | None = None) -> Encoded:
+    def encode(self, inputs: Fields, state: State | None = None, *, with_layers: bool = False) -> Encoded:
         field = only(inputs)
         state = state or self.initial_state(field.shape[0])
         x = self.dropout(self.embedding(field))  # (B, T, D)
-        if field.shape[1] == 1 and field.is_step is None and not torch.is_grad_enabled() and not is_recorded():
+        can_hurry = field.shape[1] == 1 and field.is_step is None and not torch.is_grad_enabled()
+        if can_hurry and not is_recorded() and not with_layers:
             return Encoded.of(*self._encode_one(x[:, 0], state))
-        place, after = state.per_row["place"], {}  # (B,) steps read so far
+        place, after, layers = state.per_row["place"], {}, [x]  # (B,) steps read so far
         for number, layer in enumerate(cast(list[DelayLayer], self.layers)):
             ring = state.per_row[f"ring.{number}"]  # (B, R, D); step t stands at place t mod R
             oldest_first = (place.unsqueeze(1) + torch.arange(layer.ring, device=x.device)) % layer.ring  # (B, R)
             before = _take(ring, oldest_first)
             after[f"ring.{number}"] = self._ring_after(before, x, place, field.lengths)
             x = layer(x, before)
-        return Encoded.of(self.norm(x), field.is_step, State({**after, "place": place + field.lengths}))
+            if with_layers:
+                layers.append(x)
+        state = State({**after, "place": place + field.lengths})
+        return Encoded.of(self.norm(x), field.is_step, state, layers if with_layers else None)
 
     def _ring_after(self, before: Tensor, x: Tensor, place: Tensor, lengths: Tensor) -> Tensor:
         """The last R of `before` and the first `lengths` steps of x, each at its place of the ring."""

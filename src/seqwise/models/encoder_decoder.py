@@ -25,13 +25,16 @@ import torch
 from torch import Tensor, nn
 
 from ..data.batch import Batch, Tokens
-from ..data.schema import Schema, TokenSpec
+from ..data.schema import Schema, TokenSpec, ValueSpec
 from ..errors import ConfigError
-from ..layers.embeddings import TokenEmbedding
+from ..layers.embeddings import TokenEmbedding, ValueEmbedding
 from ..layers.heads import NextTokenHead
 from ..layers.stream import Prediction, Stream
 from .build import check_sizes
-from .contract import Loss, State, Term
+from .contract import Fields, Loss, State, Term
+
+TARGET = "tokens"
+"""The field that is written; whatever else is given is its source."""
 
 
 class PairBody(Protocol):
@@ -40,7 +43,10 @@ class PairBody(Protocol):
     can_align: bool
     """Whether it looks back at the source, step by step."""
 
-    def read(self, source: Tokens) -> State: ...
+    def read(self, sources: Fields) -> State:
+        """All that is given beside the target: fields of any kind that has an embedding."""
+        ...
+
     def decode(self, tokens: Tokens, state: State) -> tuple[Tensor, State]: ...
     def align(self, tokens: Tokens, state: State) -> Tensor | None:
         """Where in the source each step of the target looks, (B, T, S); None where it cannot look back."""
@@ -68,14 +74,19 @@ class PairConfig:
             raise ConfigError(f"model.scheduled_sampling = {self.scheduled_sampling} should not be negative.")
 
 
-def embeddings_for(config: PairConfig, schema: Schema, embed_dim: int) -> tuple[TokenEmbedding, TokenEmbedding]:
-    """The tables of source and target: the same one where the vocabulary is."""
+def embeddings_for(
+    config: PairConfig, schema: Schema, embed_dim: int
+) -> tuple[TokenEmbedding | ValueEmbedding, TokenEmbedding]:
+    """Of source and target: the same table where the vocabulary is, a product where the source is made of numbers."""
 
     def table(vocab_size: int) -> TokenEmbedding:
         return TokenEmbedding(vocab_size, embed_dim, std=embed_dim**-0.5, scale=embed_dim**0.5)
 
-    source_spec, target_spec = schema.input("source", TokenSpec), schema.input("tokens", TokenSpec)
+    (source_name,) = (name for field_name, name in schema.inputs.items() if field_name != TARGET)
+    source_spec, target_spec = schema.specs[source_name], schema.input(TARGET, TokenSpec)
     target = table(target_spec.size)
+    if isinstance(source_spec, ValueSpec):
+        return ValueEmbedding(source_spec.size, embed_dim), target
     if config.shared_embeddings == "all" and source_spec is target_spec:
         return target, target
     return table(source_spec.size), target
@@ -103,12 +114,12 @@ class PairModel(nn.Module):
 
     def score(self, batch: Batch, state: State | None = None) -> tuple[Tensor, State | None]:
         """log p of each target token, (B, T)."""
-        hidden, _ = self.body.decode(batch.inputs["tokens"], self.body.read(batch.inputs["source"]))
+        hidden, _ = self.body.decode(batch.inputs["tokens"], self.body.read(_sources(batch)))
         return self.head.score(Stream(hidden), batch.targets["tokens"]), None
 
     def loss(self, batch: Batch, state: State | None = None) -> Loss:
         inputs, targets = batch.inputs["tokens"], batch.targets["tokens"]
-        read = self.body.read(batch.inputs["source"])
+        read = self.body.read(_sources(batch))
         if self.training and self.config.scheduled_sampling:
             inputs = self._with_guesses(inputs, read)
         hidden, _ = self.body.decode(inputs, read)
@@ -136,12 +147,12 @@ class PairModel(nn.Module):
 
     def predict(self, batch: Batch) -> Prediction:
         """The most probable token at each step, the truth before it being known: (B, T)."""
-        hidden, _ = self.body.decode(batch.inputs["tokens"], self.body.read(batch.inputs["source"]))
+        hidden, _ = self.body.decode(batch.inputs["tokens"], self.body.read(_sources(batch)))
         return Prediction(self.head.expect(hidden).argmax(dim=-1))
 
     def start(self, prompt: Batch) -> tuple[Tensor, State]:
         """What the first token of the target may be; the prompt is the source."""
-        return self.step(torch.full((len(prompt),), self.boundary), self.body.read(prompt.inputs["source"]))
+        return self.step(torch.full((len(prompt),), self.boundary), self.body.read(_sources(prompt)))
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         device = self.head.output.weight.device
@@ -154,4 +165,8 @@ class PairModel(nn.Module):
 
     def align(self, batch: Batch) -> Tensor | None:
         """Where in the source each target token was looked for, (B, T, S); None where the model cannot look back."""
-        return self.body.align(batch.inputs["tokens"], self.body.read(batch.inputs["source"]))
+        return self.body.align(batch.inputs["tokens"], self.body.read(_sources(batch)))
+
+
+def _sources(batch: Batch) -> Fields:
+    return {name: field for name, field in batch.inputs.items() if name != TARGET}

@@ -29,7 +29,7 @@ from ..errors import ConfigError
 from ..layers.attention import CausalSelfAttention, LayerCache, Place, attention_of_one
 from ..layers.dropout import Dropout
 from ..layers.feed_forward import FeedForward
-from ..layers.notes import is_recorded, noted, unheard
+from ..layers.notes import is_recorded, pause_recording, tap
 from ..layers.positions import rotary_table, rotate, sinusoidal_table
 from .build import NeuralConfig, build_model, embedding_for
 from .contract import Encoded, Fields, State, only
@@ -50,7 +50,7 @@ class GPTConfig(NeuralConfig):
     positions: Literal["rotary", "learned", "sinusoidal"] = "rotary"
     """How the model knows where a token stands."""
     activation: Literal["gelu", "squared_relu"] = "squared_relu"
-    """What bends the feed-forward layer."""
+    """Nonlinearity of the feed-forward layer."""
     normalise_queries: bool = True
     """Bring queries and keys to unit length before their product, which bears higher learning rates."""
 
@@ -85,13 +85,13 @@ class Block(nn.Module):
 
     def forward(self, x: Tensor, turn: Tensor | None, cache: LayerCache | None) -> Tensor:
         x = x + self.dropout(self.attention(self.attention_norm(x), turn, cache))  # (2)
-        return noted(self, "stream", x + self.dropout(self.feed_forward(self.feed_forward_norm(x))))  # (3)
+        return tap(self, "stream", x + self.dropout(self.feed_forward(self.feed_forward_norm(x))))  # (3)
 
     def step(self, x: Tensor, keys: Tensor, values: Tensor, place: int, turn: Tensor | None) -> Tensor:
         """`forward` with fewer calls, for one token per row, x (B, D), at one place of all caches (B, H, C, K)."""
         attention, feed_forward = self.attention, self.feed_forward
         normed = layer_norm(x, x.shape[1:], self.attention_norm.weight)
-        projected = linear(normed, attention.to_query_key_value.weight).view(len(x), 3, attention.num_heads, -1)
+        projected = linear(normed, attention.qkv.weight).view(len(x), 3, attention.num_heads, -1)
         query_key, v = projected[:, :2], projected[:, 2]  # (B, 2, H, K), (B, H, K)
         if attention.normalise:
             query_key = layer_norm(query_key, (attention.head_dim,))
@@ -102,8 +102,8 @@ class Block(nn.Module):
         y = attention_of_one(query_key[:, 0], keys, values, place + 1)
         x = torch.addmm(x, y.view(x.shape), attention.to_output.weight.T)  # (2)
         normed = layer_norm(x, x.shape[1:], self.feed_forward_norm.weight)
-        widened = feed_forward.activation(linear(normed, feed_forward.widen.weight))
-        return torch.addmm(x, widened, feed_forward.narrow.weight.T)  # (3)
+        hidden = feed_forward.activation(linear(normed, feed_forward.up.weight))
+        return torch.addmm(x, hidden, feed_forward.down.weight.T)  # (3)
 
 
 class GPTBody(nn.Module):
@@ -115,7 +115,7 @@ class GPTBody(nn.Module):
         super().__init__()
         self.config, self.context, self.output_dim = config, config.context, config.model_dim
         self.head_dim = config.model_dim // config.num_heads
-        self.embedding = embedding_for(schema, config.model_dim, std=0.02)  # the first norm brings it to size
+        self.embedding = embedding_for(schema, config, config.model_dim, std=0.02)  # the first norm sizes it
         self.dropout = Dropout(config.dropout)
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.num_layers))
         self.norm = nn.LayerNorm(config.model_dim, bias=False)
@@ -132,7 +132,7 @@ class GPTBody(nn.Module):
         for name, parameter in self.blocks.named_parameters():
             if parameter.dim() == 2:
                 nn.init.normal_(parameter, std=parameter.shape[1] ** -0.5)
-            if name.endswith(("to_output.weight", "narrow.weight")):  # each block begins as the identity
+            if name.endswith(("to_output.weight", "down.weight")):  # each block begins as the identity
                 nn.init.zeros_(parameter)
 
     def initial_state(self, batch_size: int) -> State:
@@ -146,7 +146,7 @@ class GPTBody(nn.Module):
             own[f"keys.{layer}"], own[f"values.{layer}"] = like.new_zeros(shape), like.new_zeros(shape)
         return State(own)
 
-    def encode(self, inputs: Fields, state: State | None = None) -> Encoded:
+    def encode(self, inputs: Fields, state: State | None = None, *, with_layers: bool = False) -> Encoded:
         """Hidden states (B, T, D) of the steps. A state is filled only where one is given: training needs no cache."""
         field = only(inputs)
         T = field.shape[1]
@@ -156,14 +156,17 @@ class GPTBody(nn.Module):
                 "Use shorter windows, or train with a larger model.context."
             )
         lengths = field.lengths if field.is_step is not None else None
-        hidden, state = self._encode(self.embedding(field), lengths, state)
-        return Encoded.of(hidden, field.is_step, state)
+        layers: list[Tensor] | None = [] if with_layers else None
+        hidden, state = self._encode(self.embedding(field), lengths, state, layers)
+        return Encoded.of(hidden, field.is_step, state, layers)
 
-    def _encode(self, inputs: Tensor, lengths: Tensor | None, state: State | None) -> tuple[Tensor, State | None]:
+    def _encode(
+        self, inputs: Tensor, lengths: Tensor | None, state: State | None, layers: list[Tensor] | None = None
+    ) -> tuple[Tensor, State | None]:
         """The same from embeddings, (B, T, D). `lengths` (B,) where rows are padded."""
         T = inputs.shape[1]
         place = None if state is None else self._make_room(state, T)
-        can_hurry = T == 1 and not self.training and not is_recorded()
+        can_hurry = T == 1 and not self.training and not is_recorded() and layers is None
         if state is not None and place is not None and place.first is not None and can_hurry:
             return self._encode_one(inputs[:, 0], state, place.first), state
         x, turn = inputs, None
@@ -175,11 +178,15 @@ class GPTBody(nn.Module):
         else:
             x = x + self.position_table[place.positions]
         x = self.dropout(x)
+        if layers is not None:
+            layers.append(x)
         for layer, block in enumerate(self.blocks):
             cache = None
             if state is not None and place is not None:
                 cache = LayerCache(state.per_row[f"keys.{layer}"], state.per_row[f"values.{layer}"], place)
             x = block(x, turn, cache)
+            if layers is not None:
+                layers.append(x)
         if state is not None and place is not None:
             self._remember(state, inputs, lengths, place)
         return self.norm(x), state
@@ -234,7 +241,7 @@ class GPTBody(nn.Module):
         """Rows whose cache is full read their last three quarters anew, from position zero."""
         full = (state.per_row["length"] >= self.context).nonzero().squeeze(1)
         recent = state.per_row["inputs"][full, self.context - kept_of(self.context) :]
-        with unheard():
+        with pause_recording():
             _, fresh = self._encode(recent, None, self.initial_state(len(full)))
         assert fresh is not None
         for name, tensor in fresh.per_row.items():

@@ -20,21 +20,34 @@ from torch import Tensor, nn
 from ..data.batch import Batch
 from ..errors import ConfigError
 from ..layers.stream import Prediction
-from .contract import Body, Head, Loss, State, Term
+from .contract import Body, Encoded, Head, Loss, State, Term
+from .siamese import Siamese
 
 
 class HeadedModel(nn.Module):
     body: Body
+    can_compile = True
 
-    def __init__(self, body: nn.Module, heads: Mapping[str, nn.Module], weights: Mapping[str, float], vocab_size: int):
-        """`heads` and the `weights` of their terms by the name of the target; `vocab_size`: answers of the main one."""
+    def __init__(
+        self,
+        body: nn.Module,
+        heads: Mapping[str, nn.Module],
+        weights: Mapping[str, float],
+        vocab_size: int,
+        *,
+        max_steps: int = 0,
+        siamese: Siamese | None = None,
+    ):
+        """`heads` and the `weights` of their terms by the name of the target; `vocab_size`: answers of the main one;
+        `max_steps`: of longer rows that are answered whole, so many are read; `siamese`: two texts are read apart."""
         super().__init__()
         self.body, self.head = body, nn.Module()  # type: ignore[assignment]
         for name, head in heads.items():
             self.head.add_module(name, head)
         self.heads = cast(dict[str, Head], dict(heads))
+        self.siamese = siamese
         self.weights, self.vocab_size, self.main = dict(weights), vocab_size, next(iter(heads))
-        self.context = self.body.context
+        self.context, self.max_steps = self.body.context, max_steps
         self.continues: bool = self.main_head.continues
         self.carries_state = self.body.carries_state and self.continues
 
@@ -47,25 +60,34 @@ class HeadedModel(nn.Module):
 
     def score(self, batch: Batch, state: State | None = None) -> tuple[Tensor, State | None]:
         """log p of each target: of the main one, or of the only one that the batch has."""
-        encoded = self.body.encode(batch.inputs, self._used(state))  # (1)
+        encoded = self._encode(batch, state)  # (1)
         name = self.main if self.main in batch.targets else next(iter(batch.targets))
         return self.heads[name].score(encoded.stream, batch.targets[name]), encoded.state  # (2)
 
     def loss(self, batch: Batch, state: State | None = None) -> Loss:
-        encoded, terms = self.body.encode(batch.inputs, self._used(state)), dict[str, Term]()
+        encoded, terms = self._encode(batch, state), dict[str, Term]()
         for name, wanted in batch.targets.items():
-            log_probs = self.heads[name].score(encoded.stream, wanted)
-            if wanted.is_target is not None:
+            log_probs = self.heads[name].objective(encoded.stream, wanted)
+            if wanted.is_target is not None and wanted.is_target.shape == log_probs.shape:
                 log_probs = log_probs.masked_fill(~wanted.is_target, 0.0)
             terms[name] = Term(-log_probs.sum(), wanted.count(), self.weights[name], over=name)  # (3)
         return Loss({**terms, **encoded.terms}, encoded.state)
 
+    def layers(self, batch: Batch) -> tuple[Tensor, ...]:
+        """Embeddings and what each layer hands on, the lowest first: (B, T, width) each."""
+        return self._encode(batch, with_layers=True).stream.layers
+
     def predict(self, batch: Batch, target: str | None = None) -> Prediction:
-        """The answer to each row, of the main target or another one."""
-        head: Any = self.heads[target or self.main]
+        """The answer to each row, of the main target or another one.
+
+        Where words are answered for, the batch's target says where they stand.
+        """
+        name = target or self.main
+        head: Any = self.heads[name]
         if head.continues:
             raise ConfigError("this model says what comes next and has no answers to give; use: seqwise generate.")
-        return cast(Prediction, head.predict(self.body.encode(batch.inputs, None).stream))
+        stream = self._encode(batch).stream
+        return cast(Prediction, head.predict(stream, batch.targets.get(name)))
 
     def start(self, prompt: Batch) -> tuple[Any, State]:
         """What comes after the prompt: log-probabilities (B, V), or a distribution of numbers."""
@@ -88,6 +110,14 @@ class HeadedModel(nn.Module):
             raise ConfigError("this model answers a whole sequence: it does not go on from a prompt.")
         return self.heads[self.main]
 
-    def _used(self, state: State | None) -> State | None:
-        """A whole sequence is answered at once: nothing goes on from one to the next."""
-        return state if self.continues else None
+    def _encode(self, batch: Batch, state: State | None = None, *, with_layers: bool = False) -> Encoded:
+        """A whole sequence is answered at once: nothing goes on from one to the next, and of texts that are too long
+        their beginning and their end are read."""
+        if self.continues:
+            return self.body.encode(batch.inputs, state, with_layers=with_layers)
+        inputs = batch.inputs
+        if self.max_steps:
+            inputs = {name: field.shortened(self.max_steps) for name, field in inputs.items()}
+        if self.siamese is not None:
+            return self.siamese.encode(self.body, inputs, with_layers=with_layers)
+        return self.body.encode(inputs, None, with_layers=with_layers)

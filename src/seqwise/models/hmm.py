@@ -40,7 +40,7 @@ from ..data.batch import Batch, Values
 from ..data.schema import NEXT_TOKEN, NEXT_VALUES, Schema
 from ..errors import CheckpointError, ConfigError, DataError
 from ..kernels.hidden_chain import (
-    LARGEST,
+    MAX_VALUE,
     NEGLIGIBLE,
     best_path,
     draw_each,
@@ -88,7 +88,7 @@ class HMM:
     reads_empty_start = True
     """Sequences to learn from begin as those to score do: with the boundary token, or a row that shows nothing."""
     score_tracks = 1
-    """Each step waits for the one before: reading several stretches side by side gains nothing."""
+    """Each step waits for the one before: reading several segments side by side gains nothing."""
 
     def __init__(self, config: HMMConfig, schema: Schema):
         if schema.kind not in (NEXT_TOKEN, NEXT_VALUES):
@@ -181,9 +181,9 @@ class HMM:
         self, rows: np.ndarray, offsets: np.ndarray, table: np.ndarray
     ) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
         """log-likelihood, and expected counts: first states (Z,), transitions (Z, Z), visits by row of the table."""
-        most = max(1, KEPT // self.config.num_states)
+        max_steps = max(1, KEPT // self.config.num_states)
         log_likelihood, impossible, first, pairs, visits = expect(
-            rows, offsets, table, self.reads_numbers, self.initial, self.transition, self._incoming, most
+            rows, offsets, table, self.reads_numbers, self.initial, self.transition, self._incoming, max_steps
         )
         if impossible >= 0:
             which = f"sequence {impossible + 1}" if len(offsets) > 2 else "the sequence"
@@ -412,11 +412,11 @@ def _join_numbers(sequences: Sequence[Observed], num_columns: int) -> _Joined:
     is_observed = np.concatenate(
         [np.ones(np.shape(values), dtype=bool) if there is None else there for values, there in sequences]
     )
-    for step, column in np.argwhere(is_observed & ~(np.abs(values) <= LARGEST))[:1]:
+    for step, column in np.argwhere(is_observed & ~(np.abs(values) <= MAX_VALUE))[:1]:
         sequence = np.searchsorted(offsets, step, side="right") - 1
         raise DataError(
             f"sequence {sequence + 1}, step {step - offsets[sequence] + 1}, column {column + 1} holds "
-            f"{values[step, column]}; expected a number up to {LARGEST:g}, or False in is_observed."
+            f"{values[step, column]}; expected a number up to {MAX_VALUE:g}, or False in is_observed."
         )
     return _Joined(offsets, _NOTHING, np.where(is_observed, values, 0.0), is_observed)
 

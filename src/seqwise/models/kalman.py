@@ -60,7 +60,7 @@ Series = tuple[np.ndarray, np.ndarray | None]
 """Values (T, C) and is_observed (T, C), which is None where nothing is missing; no unobserved row stands first."""
 
 GROWTH = 0.3  # no eigenvalue of A grows by more than exp(0.3), a third, over the longest series
-LARGEST = 1e150  # numbers beyond this could not be squared
+MAX_VALUE = 1e150  # numbers beyond this could not be squared
 PARAMETERS = ("A", "Q", "H", "d", "R", "m0", "P0")
 EXPECTED = {"R": "variances should be above 0"} | dict.fromkeys(("Q", "P0"), "it should be a covariance")
 
@@ -74,7 +74,7 @@ class KalmanConfig:
     init: Literal["subspace", "random"] = "subspace"
     """Where EM starts: from trend, season and what else of the past foretells the future, or from random dynamics."""
     noise_floor: float = 1e-6
-    """Least variance of any noise, in a state or a column; times the variance of the column where that is above 1."""
+    """Smallest variance of any noise, in a state or a column; times that of the column where it is above 1."""
 
     def __post_init__(self) -> None:
         if self.state_dim < 1:
@@ -117,7 +117,7 @@ class Kalman:
     context = None
     carries_state = continues = True
     score_tracks = 1
-    """Each step waits for the one before: reading several stretches side by side gains nothing."""
+    """Each step waits for the one before: reading several segments side by side gains nothing."""
 
     def __init__(self, config: KalmanConfig, schema: Schema):
         if not isinstance(schema.only_input(), ValueSpec):
@@ -216,7 +216,7 @@ class Kalman:
         """Parts whose course is known in advance (trend, tones), and predictive states of what they leave over."""
         D, C, floor = self.config.state_dim, self.num_columns, self.config.noise_floor
         rows = np.concatenate(filled)  # (N, C)
-        parts = find_parts(rows, [len(one) for one in filled], self.config.season, most=D - max(1, D // 4))
+        parts = find_parts(rows, [len(one) for one in filled], self.config.season, max_states=D - max(1, D // 4))
         course = np.concatenate([part.course for part in parts] or [np.empty((len(rows), 0))], axis=1)  # (N, k)
         shown = np.concatenate([part.shown for part in parts] or [np.empty(0, dtype=bool)])
         k = len(shown)
@@ -233,7 +233,7 @@ class Kalman:
             self.P0[here, here] *= 0.01
             at = here.stop
         ends = np.cumsum([len(one) for one in filled])[:-1]
-        states, seen_by = predictive_states(np.split(rest, ends), self.config.season, most=D - k)
+        states, seen_by = predictive_states(np.split(rest, ends), self.config.season, max_states=D - k)
         if states:
             now = np.concatenate(states)
             here = slice(k, k + now.shape[1])
@@ -394,7 +394,7 @@ class Kalman:
                 f"a series should be (steps, {self.num_columns}), and is_observed like it; "
                 f"found {values.shape} and {seen.shape}."
             )
-        is_bad = seen & ~(np.abs(values) <= LARGEST)
+        is_bad = seen & ~(np.abs(values) <= MAX_VALUE)
         if is_bad.any():
             t, c = np.argwhere(is_bad)[0]
             raise DataError(

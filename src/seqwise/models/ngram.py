@@ -64,7 +64,16 @@ from torch import Tensor
 from ..data.batch import Batch, Tokens
 from ..data.schema import Schema, TokenSpec
 from ..errors import CheckpointError, ConfigError, DataError
-from ..kernels.gram_trie import EMPTY, FEW, NOTHING, count_grams, distributions, fill_index, read_grams, sort_by_key
+from ..kernels.gram_trie import (
+    EMPTY,
+    MAX_SCANNED,
+    NOTHING,
+    count_grams,
+    distributions,
+    fill_index,
+    read_grams,
+    sort_by_key,
+)
 from ..layers.gram_counts import (
     KATZ_LIMIT,
     Grams,
@@ -80,7 +89,7 @@ from .contract import State, check_tokens
 
 USED = "tokens used"  # of the context of a token, by the longest gram that was found
 SUM_SLACK = 1e-6  # by which the log of a probability in a file may be above zero
-MOST_ORDER = 255  # the compiled loops count the tokens of a context in a byte
+MAX_ORDER = 255  # the compiled loops count the tokens of a context in a byte
 TINY = 1e-15  # a sum that is rounded to zero or below
 PART = 1 << 14  # tokens to score that are worth a thread
 
@@ -105,12 +114,18 @@ class NgramConfig:
     """Tokens in the shortest grams to which min_count applies."""
     prune: float = 0.0
     """Grams whose absence raises the perplexity by a smaller share than this are left out; 0 keeps all."""
+    method: Literal["bag", "generative"] = "bag"
+    """Labels: weigh all grams of a text for and against each label, or count one model of text for each label."""
+    strength: float = 0.0
+    """Labels by a bag: pull of the weights towards zero; 0 tries several and keeps what validates best."""
+    alpha: float = 0.5
+    """Labels by a bag: what is added to each count; the more, the less is made of rare grams."""
 
     def __post_init__(self) -> None:
         if self.order < 0:
             raise ConfigError(f"model.order = {self.order} should be at least 1, or 0 to choose it by validation.")
-        if self.order > MOST_ORDER:
-            raise ConfigError(f"model.order = {self.order} should be at most {MOST_ORDER}.")
+        if self.order > MAX_ORDER:
+            raise ConfigError(f"model.order = {self.order} should be at most {MAX_ORDER}.")
         if not self.delta > 0:
             raise ConfigError(f"model.delta = {self.delta} should be above 0.")
         if not 0 < self.stupid_factor <= 1:
@@ -151,7 +166,7 @@ class Ngram:
     context = None
     carries_state = continues = True
     score_tracks = 1
-    """Reading several stretches side by side gains a count model nothing, and would cut contexts."""
+    """Reading several segments side by side gains a count model nothing, and would cut contexts."""
 
     def __init__(self, config: NgramConfig, schema: Schema):
         spec = schema.input("tokens", TokenSpec)
@@ -372,7 +387,7 @@ class Ngram:
     def _read(self, given: Tensor, targets: Tensor) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """log p of targets (B, T) behind given (B, ...), how many tokens of context each was found with (B, T), and
         the contexts in the end (B, levels - 1)."""
-        check_tokens(given, self.vocab_size, least=NOTHING)
+        check_tokens(given, self.vocab_size, lowest=NOTHING)
         check_tokens(targets, self.vocab_size)
         resets = NOTHING if self.config.across_lines else self.boundary  # the token behind which no context reaches
         tokens = given.contiguous().numpy(), targets.contiguous().numpy()
@@ -404,7 +419,7 @@ class Ngram:
                 first[here] = level.first[:-1] + end
             level.words, level.log_prob, level.log_backoff = words[here], values[here, 0], values[here, 1]
         num_next = np.diff(first)
-        num_slots = 1 << int(4 * num_next[num_next > FEW].sum()).bit_length()  # an eighth to a quarter is full
+        num_slots = 1 << int(4 * num_next[num_next > MAX_SCANNED].sum()).bit_length()  # an eighth to a quarter is full
         index = np.full(num_slots, EMPTY)
         fill_index(index, words, first)
         self._arrays = words, first, values, index

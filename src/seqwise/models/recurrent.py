@@ -80,7 +80,7 @@ class LSTMConfig(RecurrentConfig):
     forget_bias: float = 1.0
     """Bias of the forget gate at the start: above zero, the cell begins by remembering."""
     projection_dim: int | None = None
-    """Width that h is narrowed to, beside a memory of model_dim; not narrowed where not set."""
+    """Width that h is projected to, beside a memory of model_dim; not projected where not set."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -100,7 +100,7 @@ class RecurrentBody(nn.Module):
         if config.bidirectional:
             check_sees_all(schema, "model.bidirectional")
         embed_dim = config.embed_dim or config.model_dim
-        self.embedding = embedding_for(schema, embed_dim, is_output=config.tied_embeddings)
+        self.embedding = embedding_for(schema, config, embed_dim, is_output=config.tied_embeddings)
         is_variational = config.dropout_kind == "variational"
         self.dropout = Dropout(config.dropout, is_variational=is_variational)
         self.stack = RecurrentStack(
@@ -119,14 +119,16 @@ class RecurrentBody(nn.Module):
     def initial_state(self, batch_size: int) -> State:
         return State(dict(zip("hc", self.stack.initial_state(batch_size), strict=False)))
 
-    def encode(self, inputs: Fields, state: State | None = None) -> Encoded:
+    def encode(self, inputs: Fields, state: State | None = None, *, with_layers: bool = False) -> Encoded:
         field = only(inputs)
         state = state or self.initial_state(field.shape[0])
         x = self.dropout(self.embedding(field))  # (B, T, E)  (1)
+        layers = [x] if with_layers else None
         lengths = None if field.is_step is None else field.lengths
         names = "hc"[: len(state.per_row)]
-        hidden, after = self.stack(x, tuple(state.per_row[name] for name in names), lengths)  # (B, T, D)  (2)
-        return Encoded.of(self.dropout(hidden), field.is_step, State(dict(zip(names, after, strict=True))))
+        before = tuple(state.per_row[name] for name in names)
+        hidden, after = self.stack(x, before, lengths, layers=layers)  # (B, T, D)  (2)
+        return Encoded.of(self.dropout(hidden), field.is_step, State(dict(zip(names, after, strict=True))), layers)
 
 
 def build_rnn(config: RNNConfig, schema: Schema) -> nn.Module:

@@ -33,7 +33,7 @@ from ..layers.lstm import LSTMCell
 from ..layers.recurrent import RecurrentStack
 from ..layers.rnn import RNNCell
 from ..layers.soft_alignment import SoftAlignment
-from .contract import State
+from .contract import Fields, State, only
 from .encoder_decoder import PairConfig, PairModel, embeddings_for
 
 CELLS: dict[str, Callable[[int, int], nn.Module]] = {"rnn": RNNCell, "gru": GRUCell, "lstm": LSTMCell}
@@ -90,8 +90,9 @@ class Seq2SeqBody(nn.Module):
         self.can_align = config.attention != "none"
         self.alignment = SoftAlignment(D, config.attention) if config.attention != "none" else None
 
-    def read(self, source: Tokens) -> State:
-        lengths = source.lengths if source.is_token is not None else None
+    def read(self, sources: Fields) -> State:
+        source = only(sources)
+        lengths = source.lengths if source.is_step is not None else None
         x = self.dropout(self.source_embedding(source))  # (N, S, E)
         memory, last = self.encoder(
             x, self.encoder.initial_state(len(x)), lengths
@@ -105,7 +106,7 @@ class Seq2SeqBody(nn.Module):
             own["fed"] = x.new_zeros(len(x), self.output_dim)
         if self.alignment is None:
             return State(own)
-        is_source = source.is_token
+        is_source = source.is_step
         if is_source is None:
             is_source = torch.ones(source.shape, dtype=torch.bool, device=x.device)
         return State(own, {"memory": memory, "keys": self.alignment.keys(memory), "is_source": is_source})

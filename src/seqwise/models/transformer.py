@@ -24,15 +24,15 @@ from typing import Literal, cast
 from torch import Tensor, nn
 from torch.nn.functional import layer_norm
 
-from ..data.batch import Tokens
+from ..data.batch import Tokens, Values
 from ..data.schema import Schema
 from ..errors import ConfigError
 from ..layers.dropout import Dropout
 from ..layers.feed_forward import FeedForward
 from ..layers.multi_head import CrossAttention, SelfAttention, closed_where
-from ..layers.notes import is_recorded, noted
+from ..layers.notes import is_recorded, tap
 from ..layers.positions import sinusoidal_table
-from .contract import State
+from .contract import Fields, State, only
 from .encoder_decoder import PairConfig, PairModel, embeddings_for
 
 
@@ -55,7 +55,7 @@ class TransformerConfig(PairConfig):
     context: int = 256
     """Learned positions: the longest source or target, in tokens."""
     activation: Literal["relu", "gelu", "squared_relu"] = "relu"
-    """What bends the feed-forward layer."""
+    """Nonlinearity of the feed-forward layer."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -105,7 +105,7 @@ class Block(nn.Module):
 
     def encode(self, x: Tensor, mask: Tensor | None) -> Tensor:
         x = self.attention_sublayer(x, lambda x: self.attention(x, mask))  # (2)
-        return noted(self, "stream", self.feed_forward_sublayer(x, self.feed_forward))
+        return tap(self, "stream", self.feed_forward_sublayer(x, self.feed_forward))
 
     def decode(
         self, x: Tensor, before: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None
@@ -115,7 +115,7 @@ class Block(nn.Module):
         y, kept = attend(self.attention_sublayer.enter(x), before)  # (3)
         x = self.attention_sublayer.leave(x, y)
         x = self.cross_sublayer.leave(x, self.cross(self.cross_sublayer.enter(x), keys, values, mask))
-        return noted(self, "stream", self.feed_forward_sublayer(x, self.feed_forward)), kept
+        return tap(self, "stream", self.feed_forward_sublayer(x, self.feed_forward)), kept
 
 
 class TransformerBody(nn.Module):
@@ -146,9 +146,10 @@ class TransformerBody(nn.Module):
                     nn.init.xavier_uniform_(parameter)
         self.register_buffer("position_table", sinusoidal_table(config.context, D), persistent=False)
 
-    def read(self, source: Tokens) -> State:
+    def read(self, sources: Fields) -> State:
+        source = only(sources)
         x = self._embed(self.source_embedding, source, 0, "source")  # (N, S, D)
-        mask = None if source.is_token is None else closed_where(~source.is_token)  # (N, 1, 1, S)
+        mask = None if source.is_step is None else closed_where(~source.is_step)  # (N, 1, 1, S)
         for block in self.encoder:
             x = cast(Block, block).encode(x, mask)
         x = self.encoder_norm(x)
@@ -188,7 +189,7 @@ class TransformerBody(nn.Module):
             handle.remove()
         return found[0].mean(dim=1)
 
-    def _embed(self, embedding: nn.Module, tokens: Tokens, first: int, side: str) -> Tensor:
+    def _embed(self, embedding: nn.Module, tokens: Tokens | Values, first: int, side: str) -> Tensor:
         """(1) for tokens from place `first` on."""
         end = first + tokens.shape[1]
         if self.config.positions == "sinusoidal":

@@ -19,7 +19,7 @@ from torch import nn
 
 from ..data.schema import Schema
 from ..layers.dropout import Dropout
-from ..layers.notes import noted
+from ..layers.notes import tap
 from .build import NeuralConfig, build_model, embedding_for
 from .contract import Encoded, Fields, State, only
 
@@ -45,7 +45,7 @@ class WindowBody(nn.Module):
     def __init__(self, config: WindowConfig, schema: Schema):
         super().__init__()
         self.window, self.embed_dim, self.is_direct = config.window, config.embed_dim, config.direct_connections
-        self.embedding = embedding_for(schema, config.embed_dim, is_output=config.tied_embeddings)
+        self.embedding = embedding_for(schema, config, config.embed_dim, is_output=config.tied_embeddings)
         self.first = nn.Linear(config.window * config.embed_dim, config.model_dim)  # H, d
         self.more = nn.ModuleList(nn.Linear(config.model_dim, config.model_dim) for _ in range(config.num_layers - 1))
         self.dropout = Dropout(config.dropout)
@@ -54,20 +54,23 @@ class WindowBody(nn.Module):
     def initial_state(self, batch_size: int) -> State:
         return State({"inputs": self.first.weight.new_zeros(batch_size, self.window - 1, self.embed_dim)})
 
-    def encode(self, inputs: Fields, state: State | None = None) -> Encoded:
+    def encode(self, inputs: Fields, state: State | None = None, *, with_layers: bool = False) -> Encoded:
         field = only(inputs)
         before = (state or self.initial_state(field.shape[0])).per_row["inputs"]  # (B, k-1, E)
-        steps = torch.cat([before, self.dropout(self.embedding(field))], dim=1)  # (B, k-1+T, E)
+        new = self.dropout(self.embedding(field))  # (B, T, E)
+        steps = torch.cat([before, new], dim=1)  # (B, k-1+T, E)
         x = steps.unfold(1, self.window, 1).transpose(2, 3).flatten(2)  # (B, T, k*E)  (1)
         hidden = self.first(x).tanh()  # (2)
+        layers = [new, hidden]
         for layer in self.more:
             hidden = hidden + layer(self.dropout(hidden)).tanh()
-        hidden = self.dropout(noted(self, "hidden", hidden))
+            layers.append(hidden)
+        hidden = self.dropout(tap(self, "hidden", hidden))
         if self.is_direct:
             hidden = torch.cat([hidden, x], dim=-1)  # the head's product is U h + W x  (3)
         last = field.lengths.unsqueeze(1) + torch.arange(self.window - 1, device=x.device)  # (B, k-1)
         after = steps.gather(1, last.unsqueeze(-1).expand(-1, -1, self.embed_dim))
-        return Encoded.of(hidden, field.is_step, State({"inputs": after}))
+        return Encoded.of(hidden, field.is_step, State({"inputs": after}), layers if with_layers else None)
 
 
 def build_window(config: WindowConfig, schema: Schema) -> nn.Module:

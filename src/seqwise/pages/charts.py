@@ -20,9 +20,9 @@ BLEED = 8.0  # what is drawn may stand out of the frame by so much
 LETTER, LINE = 6.0, 13.5  # width and height of small text
 RING = 4.0  # around a marked dot
 NUM_COLOURS = 8
-MOST_POINTS = 200
-MOST_TICKS = 6
-LARGEST, SMALLEST = 1e100, 1e-100  # beyond, spans and ratios would overflow
+MAX_POINTS = 200
+MAX_TICKS = 6
+MAX_VALUE, MIN_VALUE = 1e100, 1e-100  # beyond, spans and ratios would overflow
 DASHES = ("", "7 4", "2 3", "10 3 2 3")
 ARM = 0.38  # half the width of a plus' arms, in radii
 PLUS = [(-ARM, -1), (ARM, -1), (ARM, -ARM), (1, -ARM), (1, ARM), (ARM, ARM)]
@@ -74,7 +74,7 @@ class Axis:
     """Values of a chart that stands beside this one, for both to have one scale."""
 
     def can_draw(self, value: float) -> bool:
-        return math.isfinite(value) and abs(value) < LARGEST and (not self.is_log or value > SMALLEST)
+        return math.isfinite(value) and abs(value) < MAX_VALUE and (not self.is_log or value > MIN_VALUE)
 
 
 @dataclass(frozen=True)
@@ -135,8 +135,8 @@ def scatter_chart(dots: Sequence[Dot], *, identity: str, title: str, about: str,
     drawn = [dot for dot in dots if x.can_draw(dot.x) and y.can_draw(dot.y)]
     values = [value for dot in drawn for value in (dot.y, dot.low, dot.high) if y.can_draw(value)]
     across, up = _scale(x, [dot.x for dot in drawn], 0, PLOT_WIDTH), _scale(y, values, PLOT_HEIGHT, 0)
-    largest = max((dot.size for dot in drawn if 0 < dot.size < LARGEST), default=1.0)
-    radii = [4 + 6 * math.sqrt(min(max(dot.size / largest, 0), 1)) if dot.size < LARGEST else 4 for dot in drawn]
+    largest = max((dot.size for dot in drawn if 0 < dot.size < MAX_VALUE), default=1.0)
+    radii = [4 + 6 * math.sqrt(min(max(dot.size / largest, 0), 1)) if dot.size < MAX_VALUE else 4 for dot in drawn]
     centres = [(across(dot.x), up(dot.y)) for dot in drawn]
     boxes: list[Box] = []
     inside = ""
@@ -195,15 +195,15 @@ def share_bar(shares: Sequence[tuple[str, float]], *, identity: str, title: str,
     return _svg(identity, title, about, parts, f'class="bar" viewBox="0 0 {WIDTH:g} 24" preserveAspectRatio="none"')
 
 
-def thin_out(values: Sequence[float], most: int = MOST_POINTS) -> list[int]:
-    """Which of them to draw: first, last, and the lowest and highest of each stretch, so that no peak is lost."""
-    if len(values) <= most:
+def thin_out(values: Sequence[float], limit: int = MAX_POINTS) -> list[int]:
+    """Which of them to draw: first, last, and the lowest and highest of each segment, so that no peak is lost."""
+    if len(values) <= limit:
         return list(range(len(values)))
-    num_stretches = most // 2 - 1
+    num_segments = limit // 2 - 1
     kept = {0, len(values) - 1}
-    for number in range(num_stretches):
-        stretch = range(number * len(values) // num_stretches, (number + 1) * len(values) // num_stretches)
-        kept |= {min(stretch, key=values.__getitem__), max(stretch, key=values.__getitem__)}
+    for number in range(num_segments):
+        segment = range(number * len(values) // num_segments, (number + 1) * len(values) // num_segments)
+        kept |= {min(segment, key=values.__getitem__), max(segment, key=values.__getitem__)}
     return sorted(kept)
 
 
@@ -214,11 +214,11 @@ def ticks(low: float, high: float, *, is_log: bool = False) -> list[float]:
         for times in ((1, 2, 5), (1, 3), (1,)):
             found = [m * 10.0**power for power in range(first, last + 1) for m in times]
             found = [value for value in found if low <= value <= high]
-            if 3 <= len(found) <= MOST_TICKS:
+            if 3 <= len(found) <= MAX_TICKS:
                 return found
-        if len(found) > MOST_TICKS:
-            return found[:: math.ceil(len(found) / MOST_TICKS)]
-    rough = (high - low) / (MOST_TICKS - 1)
+        if len(found) > MAX_TICKS:
+            return found[:: math.ceil(len(found) / MAX_TICKS)]
+    rough = (high - low) / (MAX_TICKS - 1)
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(m * power for m in (1, 2, 2.5, 5, 10) if m * power >= rough * 0.999)
     numbers = range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)
@@ -286,7 +286,7 @@ def _scale(axis: Axis, values: Sequence[float], start: float, end: float) -> Sca
     limits = axis.limits if axis.limits and all(map(axis.can_draw, axis.limits)) else None
     values = [*values, *filter(axis.can_draw, axis.beside)]
     low, high = limits or (min(values, default=1.0), max(values, default=1.0))
-    if high - low <= 1e-9 * max(abs(low), abs(high)) + SMALLEST:
+    if high - low <= 1e-9 * max(abs(low), abs(high)) + MIN_VALUE:
         low, high = (low / 2, high * 2) if axis.is_log else (low - (abs(low) / 10 or 1), high + (abs(high) / 10 or 1))
     elif limits is None and axis.is_log:
         air = (high / low) ** 0.04

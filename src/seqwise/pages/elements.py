@@ -84,9 +84,9 @@ def document(
 """
 
 
-def shown(text: str, *, newline: str = "↵", most: int = 2_000) -> str:
+def shown(text: str, *, newline: str = "↵", limit: int = 2_000) -> str:
     """Text from data as HTML: visible, escaped, and unable to turn the text around it."""
-    return f"<bdi>{escape(visible(text, newline=newline, most=most))}</bdi>"
+    return f"<bdi>{escape(visible(text, newline=newline, limit=limit))}</bdi>"
 
 
 def fact_list(facts: Mapping[str, str]) -> str:

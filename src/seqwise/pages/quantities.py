@@ -37,8 +37,8 @@ def duration(seconds: float) -> str:
     """ "0.4 s", "312 s", "14 min", "2.5 h"."""
     if not 0 < seconds < math.inf:
         return UNKNOWN
-    for unit, length, most in (("s", 1, 600), ("min", 60, 7200)):
-        if seconds < most:
+    for unit, length, limit in (("s", 1, 600), ("min", 60, 7200)):
+        if seconds < limit:
             return f"{two_figures(seconds / length)} {unit}"
     return f"{two_figures(seconds / 3600)} h"
 

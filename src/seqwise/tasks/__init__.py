@@ -3,6 +3,7 @@
 text       running text: predict the next token             bits per character
 numbers    columns of a .csv: predict the next row          log-likelihood, error and coverage of forecasts
 label      sequences with one answer each                   accuracy, or squared error
+tags       words with a tag each                            F1 over entities, or accuracy
 pairs      a source and its target                          BLEU, chrF, exact matches
 """
 
@@ -20,11 +21,19 @@ from ..errors import ConfigError, did_you_mean
 from .label import LabelTask
 from .numbers import NumbersTask
 from .pairs import PairsTask
+from .tags import TagsTask
+from .task import ReadsQuestions as ReadsQuestions
 from .task import Task as Task
 from .task import goal_of as goal_of
 from .text import TextTask
 
-TASKS: dict[str, Task] = {"text": TextTask(), "numbers": NumbersTask(), "label": LabelTask(), "pairs": PairsTask()}
+TASKS: dict[str, Task] = {
+    "text": TextTask(),
+    "numbers": NumbersTask(),
+    "label": LabelTask(),
+    "tags": TagsTask(),
+    "pairs": PairsTask(),
+}
 
 
 def register(task: Task) -> None:

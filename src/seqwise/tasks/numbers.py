@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..data.numbers import NumberData, NumberStore, build_number_store, open_numbers, open_whole_series, scaling_of
 from ..data.schema import NEXT_VALUES, Schema, ValueSpec, series_schema
 from ..errors import ConfigError
-from ..goals.goal import Advance, Tell
+from ..goals.goal import OnProgress, Tell
 from ..settings import DataConfig, TokenizerConfig
 
 
@@ -28,11 +28,15 @@ class NumbersTask:
         return open_numbers(source, columns=columns), split
 
     def schema(self, data: NumberData, config: TokenizerConfig, tell: Tell, base: Schema | None = None) -> Schema:
+        if base is not None and base.kind == NEXT_VALUES:
+            return base  # with its scaling
         if config.kind != "auto":
             raise ConfigError(f"--tokenizer {config.kind}: numbers have no tokenizer; drop it.")
         return series_schema(scaling_of(data))
 
-    def stores(self, data: NumberData, schema: Schema, advance: Advance = lambda *_: None) -> dict[str, NumberStore]:
+    def stores(
+        self, data: NumberData, schema: Schema, on_progress: OnProgress = lambda *_: None
+    ) -> dict[str, NumberStore]:
         return {part: self.store(data, part, schema) for part in data.parts}
 
     def store(self, data: NumberData, part: str, schema: Schema) -> NumberStore:

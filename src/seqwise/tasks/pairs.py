@@ -10,14 +10,14 @@ from ..data.pair_store import PairStore, build_pair_store
 from ..data.pairs import PairData, as_trained, open_pairs, open_whole_pairs
 from ..data.schema import SEQUENCE, Schema, pair_schema, pair_tokenizers
 from ..errors import ConfigError, DataError
-from ..goals.goal import Advance, Tell
+from ..goals.goal import OnProgress, Tell
 from ..settings import DataConfig, TokenizerConfig
 from ..text import Tokenizer, train_tokenizer
 
-FEW_WORDS = 300  # so many at most, each often: words (phonemes, number words) are the letters of this side
+MAX_DISTINCT_WORDS = 300  # so many at most, each often: words (phonemes, number words) are the letters of this side
 OFTEN = 20
-SENTENCE_CHARACTERS, MANY_WORDS = 25, 1000  # from here on a side is made of sentences
-LARGEST_VOCAB, CHARACTERS_PER_PAIR = 8000, 750  # byte pairs; text for each
+SENTENCE_CHARACTERS, MIN_SENTENCE_VOCAB = 25, 1000  # from here on a side is made of sentences
+MAX_VOCAB, CHARACTERS_PER_PAIR = 8000, 750  # byte pairs; text for each
 
 
 class PairsTask:
@@ -41,6 +41,8 @@ class PairsTask:
         return open_pairs(names, columns=columns), split or "test"
 
     def schema(self, data: PairData, config: TokenizerConfig, tell: Tell, base: Schema | None = None) -> Schema:
+        if base is not None and base.kind == SEQUENCE:
+            return base
         sides = [[pair[side] for pair in data.parts["train"]] for side in range(2)]
         kinds = [_kind_of(side) for side in sides]
         asked = [config.source_kind if config.source_kind != "auto" else config.kind, config.kind]
@@ -54,7 +56,7 @@ class PairsTask:
         tell(f"tokens: {how}, for both sides" if is_joint else f"tokens: {how}; {kinds[1]}, {target.vocab_size:,}")
         return pair_schema(source, target)
 
-    def stores(self, data: PairData, schema: Schema, advance: Advance = lambda *_: None) -> dict[str, PairStore]:
+    def stores(self, data: PairData, schema: Schema, on_progress: OnProgress = lambda *_: None) -> dict[str, PairStore]:
         return {part: self.store(data, part, schema) for part in data.parts}
 
     def store(self, data: PairData, part: str, schema: Schema) -> PairStore:
@@ -66,10 +68,10 @@ def _kind_of(side: Sequence[str]) -> str:
     """What a side is made of: few words that come often, sentences, or short strings."""
     words = [word for text in side for word in text.split()]
     distinct = len(set(words))
-    if distinct <= FEW_WORDS and len(words) >= OFTEN * distinct and len(words) >= 2 * len(side):
+    if distinct <= MAX_DISTINCT_WORDS and len(words) >= OFTEN * distinct and len(words) >= 2 * len(side):
         return "word"
     characters = sum(map(len, side)) / len(side)
-    has_words = len(words) >= 4 * len(side) and distinct >= MANY_WORDS
+    has_words = len(words) >= 4 * len(side) and distinct >= MIN_SENTENCE_VOCAB
     return "bpe" if has_words and characters >= SENTENCE_CHARACTERS else "char"
 
 
@@ -85,9 +87,9 @@ def _learn(kind: str, texts: Sequence[str], config: TokenizerConfig) -> Tokenize
     options: dict[str, Any] = {"min_count": config.min_count} if config.min_count is not None else {}
     if kind == "bpe":
         by_text = max(500, sum(map(len, texts)) // CHARACTERS_PER_PAIR)
-        options["vocab_size"] = config.vocab_size or min(LARGEST_VOCAB, by_text)
+        options["vocab_size"] = config.vocab_size or min(MAX_VOCAB, by_text)
     elif kind == "word":
-        options |= {"lower_case": config.lower_case}
+        options |= {"lower_case": bool(config.lower_case)}
         if config.vocab_size is not None:
             options["vocab_size"] = config.vocab_size
     if not texts:

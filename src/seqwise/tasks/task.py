@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Any, Protocol, runtime_checkable
 
 from ..data.schema import Schema
 from ..goals import GOALS, AnyGoal
-from ..goals.goal import Advance, Tell
+from ..goals.goal import OnProgress, Tell
 from ..settings import DataConfig, TokenizerConfig
 
 
@@ -39,8 +40,21 @@ class Task(Protocol):
         """What the training part is made of; inputs as the `base` reads them, where a run starts from another."""
         ...
 
-    def stores(self, data: Any, schema: Schema, advance: Advance = lambda *_: None) -> dict[str, Any]: ...
+    def stores(self, data: Any, schema: Schema, on_progress: OnProgress = lambda *_: None) -> dict[str, Any]: ...
     def store(self, data: Any, part: str, schema: Schema) -> Any: ...
+
+
+@runtime_checkable
+class ReadsQuestions(Protocol):
+    """A task whose data can be read without its answers, to be answered."""
+
+    def open_questions(self, source: str, schema: Schema, config: DataConfig) -> tuple[Any, str]:
+        """What is asked in a file, as data of one part, and the name of the part; `config` is the run's."""
+        ...
+
+    def questions(self, asked: Sequence[str | Sequence[str]], schema: Schema) -> Any:
+        """The same for texts that are at hand: a store of them."""
+        ...
 
 
 def goal_of(task: Task, schema: Schema) -> AnyGoal:

@@ -7,11 +7,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from ..data.label_files import looks_labelled
+from ..data.labelled import has_roles
+from ..data.labelled_text import open_labelled_text
 from ..data.schema import NEXT_TOKEN, Schema, TokenSpec, text_schema
 from ..data.source import TextData, check_learnable, open_text, open_whole
 from ..data.store import TokenStore, build_store
 from ..errors import ConfigError, DataError
-from ..goals.goal import Advance, Tell
+from ..goals.goal import OnProgress, Tell
 from ..settings import DataConfig, TokenizerConfig
 from ..text import UNKNOWN_WORD, Tokenizer, train_tokenizer, whole_blocks
 from ..wording import counted
@@ -28,6 +31,9 @@ class TextTask:
     options = ("tokenizers",)
 
     def open(self, config: DataConfig) -> TextData:
+        if has_roles(config.columns) or looks_labelled(config.source):
+            given = {"valid": config.valid, "test": config.test, "split": config.split}
+            return open_labelled_text(config.source, columns=config.columns, **given)
         if config.columns:
             raise ConfigError("--columns goes with numbers and pairs; this is read as text. Add --task, or drop it.")
         sources = config.source
@@ -41,22 +47,26 @@ class TextTask:
 
     def schema(self, data: TextData, config: TokenizerConfig, tell: Tell, base: Schema | None = None) -> Schema:
         check_learnable(data)
+        if base is not None and base.kind == NEXT_TOKEN:
+            return base
         if base is not None and "tokens" in base.inputs:
             return text_schema(base.input("tokens", TokenSpec).tokenizer)
         return text_schema(_make_tokenizer(config, data, tell))
 
-    def stores(self, data: TextData, schema: Schema, advance: Advance = lambda *_: None) -> dict[str, TokenStore]:
+    def stores(
+        self, data: TextData, schema: Schema, on_progress: OnProgress = lambda *_: None
+    ) -> dict[str, TokenStore]:
         """The parts of the data as token stores, from the cache where they are known."""
         stores = {}
         for part in data.parts:
             done = 0
 
-            def progress(num_chars: int, part: str = part) -> None:
+            def count(num_chars: int, part: str = part) -> None:
                 nonlocal done
                 done += num_chars
-                advance(f"encoding {part}", done, data.characters[part])
+                on_progress(f"encoding {part}", done, data.characters[part])
 
-            stores[part] = build_store(data, part, _tokenizer(schema), progress=progress)
+            stores[part] = build_store(data, part, _tokenizer(schema), on_progress=count)
         for part, store in stores.items():
             if store.num_tokens < 2:
                 raise DataError(
@@ -92,7 +102,7 @@ def _make_tokenizer(config: TokenizerConfig, data: TextData, tell: Tell) -> Toke
     if kind in ("word", "bpe") and config.vocab_size is not None:
         options["vocab_size"] = config.vocab_size
     if kind == "word":
-        options["lower_case"] = config.lower_case
+        options["lower_case"] = bool(config.lower_case)
     blocks: Iterator[str] = whole_blocks(train_part.blocks())
     if kind == "bpe":  # pairs of bytes are learned from a part of a long text, taken evenly
         blocks = islice(blocks, 0, None, -(-data.characters["train"] // BPE_CHARACTERS))

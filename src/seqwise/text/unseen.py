@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ..wording import counted
 from . import Tokenizer
 
-MOST_CHARACTERS = 12  # that are named
+MAX_CHARACTERS_NAMED = 12
 
 
 def unseen_in(tokenizer: Tokenizer, text: str) -> Iterator[str]:
@@ -18,7 +18,8 @@ def unseen_in(tokenizer: Tokenizer, text: str) -> Iterator[str]:
         return
     unseen = sorted(char for char in set(text) if len(tokenizer.encode(char)) > 1)
     if unseen:
-        named = " ".join(map(_named, unseen[:MOST_CHARACTERS])) + (" …" if len(unseen) > MOST_CHARACTERS else "")
+        named = " ".join(map(_named, unseen[:MAX_CHARACTERS_NAMED]))
+        named += " …" if len(unseen) > MAX_CHARACTERS_NAMED else ""
         yield f"the model has never seen {named}: they are spelled in bytes, expect little of them"
 
 

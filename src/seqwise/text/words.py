@@ -69,7 +69,10 @@ class WordTokenizer:
         return cls(kept, lower_case=lower_case, split_punctuation=bool(split_punctuation))
 
     def encode(self, text: str) -> np.ndarray:
-        return self._read(self._as_read(text))[0]
+        read = self._as_read(text)
+        if self.split_punctuation or len(read) < LONG:  # where each stands need not be known
+            return np.array([self._id_of.get(word, UNKNOWN) for word in self._pattern.findall(read)], dtype=np.int64)
+        return self._read(read)[0]
 
     def encode_with_offsets(self, text: str) -> tuple[np.ndarray, np.ndarray]:
         read = self._as_read(text)

@@ -14,6 +14,8 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
+from ..run import renamed_weights
+
 PREFIX = "average."
 
 
@@ -27,7 +29,7 @@ class WeightAverage:
         """Take the mean from the tensors of a checkpoint that training goes on from, or goes back to."""
         found = {name.removeprefix(PREFIX): t for name, t in saved.items() if name.startswith(PREFIX)}
         self.number = int(found.pop("number", torch.zeros(())))
-        self.mean = {name: tensor.clone() for name, tensor in found.items()}
+        self.mean = {name: tensor.clone() for name, tensor in renamed_weights(found, self.model).items()}
 
     @torch.no_grad()
     def add(self) -> None:

@@ -24,7 +24,7 @@ def write_card(run: Run, model: Model, score: Score, learned: str) -> str:
         f"- Data: {config.data.description}",
         f"- Data fingerprint: sha256 {config.data.fingerprint}",
         *_about_vocab(run),
-        f"- Learned numbers: {num_parameters(model):,}",
+        f"- Parameters: {num_parameters(model):,}",
         f"- Training: {learned}",
         *(f"- {sentence}" for sentence in _conventions(config.model)),
         "",

@@ -68,7 +68,7 @@ def estimate(result: CheckResult) -> Estimate:
     few = min(tokens, 64 * config.batch_size * config.context)
     store = TokenStore(np.random.default_rng(0).integers(vocab_size, size=few + 1), few)
     windows = Windows(store, context=config.context, batch_size=config.batch_size)
-    per_step = seconds_per_step(model, windows, config, longest=1.0).each
+    per_step = seconds_per_step(model, windows, config, max_seconds=1.0).each
     weights = num_parameters(model)
     activations = (
         4

@@ -21,10 +21,11 @@ from torch import nn
 from ..errors import ConfigError
 from ..goals.goal import Tell
 from ..models import family
+from ..models.contract import LearnsFromExamples
 from ..models.ngram import Ngram
 from ..run import RunConfig
 from ..wording import counted
-from .counting import count
+from .counting import count, count_examples
 from .em import LearnsByEM, expect_and_maximise
 from .loop import Hooks, train
 from .planning import (
@@ -80,8 +81,8 @@ class Counting:
 
     def check_budget(self, model: str, epochs: float | None) -> None: ...
 
-    def plan(self, session: Session, model: Ngram, wants_stop: WantsStop, tell: Tell) -> Ngram:
-        if session.run.config.model.order:
+    def plan(self, session: Session, model: Any, wants_stop: WantsStop, tell: Tell) -> Any:
+        if not isinstance(model, Ngram) or session.run.config.model.order:
             return model
         self._choose_order(session, tell)
         return session.run.build_model()
@@ -93,24 +94,27 @@ class Counting:
         first = suggest(run.config.model_name, schema.kind, facts)[0]["order"]
         ids, seconds = session.sequences(run.build_model())[0], 60 * (config.minutes or DEFAULT_MINUTES)
         if config.minutes is not None:
-            most = countable_tokens(Ngram(replace(settings, order=first), schema), ids, seconds=seconds)
-            if most < len(ids) - 1:
-                tell(f"learns from the first {most:,} of {len(ids) - 1:,} tokens, so that counting them fits")
-                run.save_config(run.with_training(train_tokens=most))
-                ids = ids[: most + 1]
+            limit = countable_tokens(Ngram(replace(settings, order=first), schema), ids, seconds=seconds)
+            if limit < len(ids) - 1:
+                tell(f"learns from the first {limit:,} of {len(ids) - 1:,} tokens, so that counting them fits")
+                run.save_config(run.with_training(train_tokens=limit))
+                ids = ids[: limit + 1]
         order = choose_order(
             settings,
             schema,
             ids,
             session.validate,
             first=first,
-            most_parameters=config.most_parameters,
+            max_parameters=config.max_parameters,
             seconds=seconds,
             tell=tell,
         )
         run.save_config(replace(run.config, model=replace(run.config.model, order=order)))
 
-    def run(self, session: Session, model: Ngram, hooks: Hooks, tell: Tell) -> Iterator[Report]:
+    def run(self, session: Session, model: Ngram | LearnsFromExamples, hooks: Hooks, tell: Tell) -> Iterator[Report]:
+        if isinstance(model, LearnsFromExamples):
+            seed, stores = session.run.config.training.seed, session.stores
+            return count_examples(model, stores["train"], stores["valid"], hooks, seed=seed)
         return count(model, session.sequences(model)[0], hooks)
 
     def is_over(self, progress: dict[str, Any], config: RunConfig) -> bool:
@@ -138,7 +142,7 @@ class EM:
         if run.config.training.minutes is not None and session.resume_from is None:
             tried, store = run.build_model(), session.stores["train"]
             changes = plan_iterations(
-                tried, lambda most: session.sequences(tried, most), len(store), run.config.training, tell
+                tried, lambda limit: session.sequences(tried, limit), len(store), run.config.training, tell
             )
             run.save_config(run.with_training(**changes))
         return model
@@ -164,7 +168,7 @@ class EM:
             tell=tell,
         )
         left = max(0.0, seconds - (time.perf_counter() - began))
-        tokens, iterations = tokens_and_iterations(left, per_iteration / min(some, whole), whole, least=some)
+        tokens, iterations = tokens_and_iterations(left, per_iteration / min(some, whole), whole, min_tokens=some)
         changes = {
             "steps": min(config.steps or 1, iterations),
             "restarts": 1,

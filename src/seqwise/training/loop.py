@@ -25,16 +25,18 @@ from ..goals.goal import BatchSource
 from ..models.contract import CountsUpdates, Loss, State, device_of, restart_rows
 from ..run import Checkpoint, load_weights
 from ..settings import TrainingConfig
+from .layer_rates import lowest_layer
 from .optimizers import (
     build_optimizers,
     load_optimizer_tensors,
     optimizer_tensors,
     rate_at,
     set_rate,
+    top_layer,
 )
 from .report import Report
 
-MOST_REWINDS = 4
+MAX_REWINDS = 4
 REWIND_FACTOR = 0.5  # of the rate, at each return to a good step
 
 Objective = Callable[[Batch, State | None], Loss]
@@ -179,7 +181,8 @@ class Trainer:
     def set_rate(self) -> float:
         """The rate of the next update, as the schedule and what went wrong before have it."""
         share = rate_at(self.progress.step, self.config) * self.progress.plateau_share
-        set_rate(self.optimizers, share)
+        epochs, length = self.config.unfreeze_epochs, self.batches.steps_per_epoch
+        set_rate(self.optimizers, share, lowest_layer(self.progress.step, top_layer(self.optimizers), epochs, length))
         return self.config.learning_rate * share
 
     def measure(self) -> str | None:
@@ -236,7 +239,7 @@ class Trainer:
             now.best, now.validations_without_gain = before.best, 0
         now.plateau_share = before.plateau_share * REWIND_FACTOR
         rate = self.config.learning_rate * now.plateau_share
-        if before.rewinds >= MOST_REWINDS:
+        if before.rewinds >= MAX_REWINDS:
             now.rewinds = 0
             if self.hooks.checkpoint:
                 self.hooks.checkpoint(self.checkpoint())
@@ -271,9 +274,9 @@ class Trainer:
         best = f"the best model so far (validation loss {progress.best:.3f})"
         no_best = "no model yet: none was validated"
         return (
-            f"after {MOST_REWINDS} returns to a good step with lower rates. Left are the checkpoint of step "
+            f"after {MAX_REWINDS} returns to a good step with lower rates. Left are the checkpoint of step "
             f"{progress.step}, from which --resume goes on with the highest rate at {rate:.2g}, and "
-            f"{no_best if math.isinf(progress.best) else best}. Or train anew, with another --out and a lower rate "
+            f"{no_best if math.isinf(progress.best) else best}. Or train again, with another --out and a lower rate "
             f"(--set training.learning_rate={rate / REWIND_FACTOR / 3:.2g}), a longer warm-up "
             f"(--set training.warmup_steps={max(20, 4 * training.warmup_steps)}) or clipping "
             "(--set training.clip_norm=0.5)."

@@ -12,7 +12,7 @@ from ..checks import check_writable_name
 from ..config import build, parse_override, read_toml, settings_of
 from ..errors import ConfigError, DataError, did_you_mean
 from ..run import HEADER, Run
-from ..settings import DataConfig
+from ..settings import DataConfig, renamed_settings
 
 SECTIONS = ("data", "tokenizer", "model", "training")
 RECIPE = "recipe"  # a settings file may carry the figure it should reach
@@ -42,7 +42,7 @@ def settings_in(config_file: Path) -> dict[str, Any]:
         if name not in SECTIONS and name not in HEADER and name != RECIPE:
             what = "section" if isinstance(value, dict) else "setting"
             raise ConfigError(f'{config_file}: unknown {what} "{name}". {did_you_mean(name, SECTIONS)}')
-    return values
+    return renamed_settings(values)
 
 
 def merged_settings(

@@ -25,11 +25,11 @@ TRAINING_SHARE = 0.9  # of a budget in minutes; the rest is validation, samples 
 VALIDATION_SHARE = 0.006  # of a budget, for each of about ten validations
 LONG_ENOUGH_TO_COMPILE = 600  # seconds of budget
 AS_PLANNED = 0.15  # of the steps: a machine is never quite even
-MOST_PASSES, LEAST_STEPS = 60, 500  # over a short text: more would only be learned by heart
-FEWEST_ITERATIONS = 20  # of EM; where they do not fit, it learns from a part of the text
-LONGEST_ORDER = 12
+MIN_STEPS = 500  # over a short text
+MIN_ITERATIONS = 20  # of EM; where they do not fit, it learns from a part of the text
+MAX_ORDER = 12
 TRIED_COUNTS = 20_000  # tokens, to see how long counting takes
-FEWEST_STATES, MOST_STATES = 4, 128
+MIN_STATES, MAX_STATES = 4, 128
 TRIED_ITERATIONS = 30  # with each number of states
 CHOOSING_SHARE = 0.6  # of the time, to choose it
 
@@ -39,14 +39,14 @@ def plan_steps(
 ) -> dict[str, Any]:
     """Settings of the training that turn minutes into steps."""
     seconds = (config.minutes or DEFAULT_MINUTES) * 60
-    per_step = seconds_per_step(model, batches, config, longest=min(10.0, 0.04 * seconds)).each
+    per_step = seconds_per_step(model, batches, config, max_seconds=min(10.0, 0.04 * seconds)).each
     compile_: str = config.compile
     if compile_ == "auto":
         compile_ = "never"
         if seconds >= LONG_ENOUGH_TO_COMPILE and can_compile(model):
             compile_, per_step = choose_compile(model, batches, config, per_step, TRAINING_SHARE * seconds, tell)
     fitting = max(10, int(TRAINING_SHARE * seconds / per_step))
-    steps = min(fitting, max(LEAST_STEPS, MOST_PASSES * batches.steps_per_epoch))
+    steps = min(fitting, max(MIN_STEPS, round(config.max_epochs * batches.steps_per_epoch)))
     per_batch = batches.batch(0).num_steps
     # scoring costs about a third of training on as many tokens
     affordable = int(VALIDATION_SHARE * seconds * 3 * per_batch / per_step)
@@ -68,7 +68,7 @@ def planned_anew(step: int, seconds: float, config: TrainingConfig, steps_per_ep
     """Steps in all, where those made so far took much more or less time than was thought; None where they did not."""
     assert config.minutes is not None
     fitting = round(TRAINING_SHARE * config.minutes * 60 * step / max(1e-9, seconds))
-    steps = min(max(fitting, step + 1), max(LEAST_STEPS, MOST_PASSES * steps_per_epoch))
+    steps = min(max(fitting, step + 1), max(MIN_STEPS, round(config.max_epochs * steps_per_epoch)))
     return steps if abs(steps - config.steps) > AS_PLANNED * config.steps and steps > step else None
 
 
@@ -87,7 +87,7 @@ def plan_iterations(
     began = time.perf_counter()
     model.em_step(sequences)
     per_token = (time.perf_counter() - began) / tried
-    tokens, iterations = tokens_and_iterations(60 * config.minutes, per_token, num_tokens, least=tried)
+    tokens, iterations = tokens_and_iterations(60 * config.minutes, per_token, num_tokens, min_tokens=tried)
     restarts = max(1, min(config.restarts, iterations // config.steps))
     steps = min(config.steps, max(1, iterations // restarts))
     if tokens < num_tokens:
@@ -96,13 +96,13 @@ def plan_iterations(
     return {"steps": steps, "restarts": restarts, "train_tokens": 0 if tokens == num_tokens else tokens}
 
 
-def tokens_and_iterations(seconds: float, per_token: float, num_tokens: int, *, least: int) -> tuple[int, int]:
+def tokens_and_iterations(seconds: float, per_token: float, num_tokens: int, *, min_tokens: int) -> tuple[int, int]:
     """How much of the text EM learns from, and how often it can go over that: all, or as much as leaves enough rounds.
 
-    `per_token` are seconds; `least` tokens are learned from in any case.
+    `per_token` are seconds; `min_tokens` tokens are learned from in any case.
     """
     fitting = int(TRAINING_SHARE * seconds / per_token)  # tokens in all iterations
-    tokens = min(num_tokens, max(least, fitting // FEWEST_ITERATIONS))
+    tokens = min(num_tokens, max(min_tokens, fitting // MIN_ITERATIONS))
     return tokens, max(1, fitting // tokens)
 
 
@@ -122,8 +122,8 @@ def choose_states(
     """
     began, num_steps, losses = time.perf_counter(), length_of(sequences), dict[int, float]()
     best: tuple[int, Any, float] | None = None
-    num_states = FEWEST_STATES
-    while best is None or (num_states <= MOST_STATES and not wants_stop()):
+    num_states = MIN_STATES
+    while best is None or (num_states <= MAX_STATES and not wants_stop()):
         model, before, iterations = build(num_states), -math.inf, 0
         begun = time.perf_counter()
         model.initialise(sequences, config.seed)
@@ -163,7 +163,7 @@ def choose_order(
     validate: Callable[[Ngram], float],
     *,
     first: int,
-    most_parameters: int = 0,
+    max_parameters: int = 0,
     seconds: float,
     tell: Tell,
 ) -> int:
@@ -174,7 +174,7 @@ def choose_order(
         if order not in found:
             model = Ngram(replace(config, order=order), schema)
             model.fit(ids)
-            is_small = not most_parameters or model.num_parameters <= most_parameters
+            is_small = not max_parameters or model.num_parameters <= max_parameters
             found[order] = validate(model) if is_small else math.inf
         return found[order]
 
@@ -186,7 +186,7 @@ def choose_order(
     while math.isinf(loss_of(best)) and best > 1:  # too many grams
         best -= 1
     for direction in (1, -1):
-        while 1 <= best + direction <= LONGEST_ORDER and has_time() and loss_of(best + direction) < loss_of(best):
+        while 1 <= best + direction <= MAX_ORDER and has_time() and loss_of(best + direction) < loss_of(best):
             best += direction
         if best > first:
             break

@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from ..config import build
-from ..data.schema import Schema, TokenSpec
+from ..data.schema import ASKED_FOR, Schema, TokenSpec
+from ..data.text_examples import TextStore
 from ..errors import CheckpointError, ConfigError
 from ..goals import AnyGoal
-from ..goals.goal import Advance, Tell
+from ..goals.goal import OnProgress, Tell
 from ..machine import check_memory
 from ..models import MODELS, Family, family, num_parameters
 from ..models.build import sees_all
@@ -24,13 +26,16 @@ from ..run import Run, RunConfig, check_free, load_weights
 from ..settings import DataConfig, TokenizerConfig, TrainingConfig
 from ..tasks import Task, goal_of, task_for, task_named
 from ..wording import counted
+from .borrowed import Features
 from .learners import LEARNERS, choose_device, freeze
 from .overrides import BUDGETS, check_overrides, check_present, check_same, moved_data
 from .request import Request
 from .session import Session, learner_of
-from .sizing import DEFAULT_MINUTES, fitting_heads, least_training_bytes, narrowed, suggest
+from .sizing import DEFAULT_MINUTES, fitting_heads, min_training_bytes, narrowed, suggest
 from .transfer import Transfer, transfer
 
+NOT_OF_THE_BODY = ("pooling", "max_steps", "pairing", "label_weights", "threshold", "crf", "dropout")
+"""Settings of a model that change no weight of its body."""
 MAX_VALID_TOKENS = 250_000  # for a validation while training
 
 
@@ -39,7 +44,7 @@ def prepare(
     *,
     schema: Schema | None = None,
     tell: Tell = lambda _: None,
-    advance: Advance = lambda *_: None,
+    on_progress: OnProgress = lambda *_: None,
 ) -> Session:
     """Check everything, encode the data, choose the sizes, and create the run folder. Nothing is written before.
 
@@ -56,30 +61,56 @@ def prepare(
     data = task.open(data_config)
     for sentence in (data.description, *data.notes):
         tell(sentence)
-    schema = schema or _schema_of(task, data, tokenizer, base, tell)
-    stores = task.stores(data, schema, advance)
+    schema = schema or task.schema(data, tokenizer, tell, base.schema if base is not None else None)
+    check_does(request.model, schema, data.name)
+    features = Features.of(path) if (path := settings["model"].get("features")) else None
+    if features is not None:
+        schema, settings["model"] = features.spelled(schema), {**settings["model"], **features.settings()}
+    stores = task.stores(data, schema, on_progress)
     sized = _choose_sizes(request, settings, base, schema, goal_of(task, schema), data, stores)
-    found = {name: value for name, value in sized.data.items() if getattr(data_config, name) is None}
+    found = {name: value for name, value in sized.data.items() if getattr(data_config, name) in (None, [])}
     data_config = replace(data_config, **found, fingerprint=data.fingerprint, description=data.description)
     if isinstance(schema.main_spec, TokenSpec):
         tokenizer = replace(tokenizer, kind=schema.main_spec.tokenizer.kind)  # type: ignore[arg-type]
     config = RunConfig(request.model, data_config, tokenizer, sized.model, sized.training, task=task.name)
     _check_fits(row, config, schema, len(stores["train"]))
     tell(sizes_in_words(config, schema))
+    weights = _initial_weights(base, features, config, schema, settings["model"], tell)
+    stores = limited(stores, config.training)
+    return Session(Run.create(request.out, config, schema, initial_weights=weights), task, data, stores)
+
+
+def _initial_weights(
+    base: Run | None, features: Features | None, config: RunConfig, schema: Schema, asked: dict[str, Any], tell: Tell
+) -> dict[str, Tensor] | None:
+    """What training starts from instead of chance; None where that is all."""
     weights = None
     if base is not None:
-        moved = transferred(base, config, schema, settings["model"])
+        moved = transferred(base, config, schema, asked)
         weights = moved.weights
         if moved.started or moved.grown:
             for sentence in moved.sentences():
                 tell(sentence)
-    return Session(Run.create(request.out, config, schema, initial_weights=weights), task, data, stores)
+    if features is not None:
+        torch.manual_seed(config.training.seed)
+        weights = features.filled_in(family(config.model_name).build(config.model, schema), weights)
+        tell(f"features: the layers of {features.path} are read beside each word, and stay as they are")
+    return weights
+
+
+def limited(stores: dict[str, Any], config: TrainingConfig) -> dict[str, Any]:
+    """With as many rows of the training part as were asked for."""
+    if not config.train_examples:
+        return stores
+    if not isinstance(stores["train"], TextStore):
+        raise ConfigError("training.train_examples goes with texts that have labels or tags; drop it.")
+    return {**stores, "train": stores["train"].sample(config.train_examples, config.seed)}
 
 
 def choose_task(request: Request) -> Task:
     """The task that was asked for, or that the data is taken for; the family must do it."""
     found = task_named(task_for(request.task, request.source, request.columns or ()))
-    doing = [name for name, row in MODELS.items() if row.does(found.kinds)]
+    doing = [name for name, row in MODELS.items() if row.does_some(found.kinds)]
     if request.model not in doing:
         raise ConfigError(
             f"{request.source[0]} is taken for {found.name} ({found.title}), which {request.model} does not do. "
@@ -105,7 +136,7 @@ def _base_of(request: Request) -> Run | None:
 
 def _checked_settings(request: Request, row: Family, task: Task) -> dict[str, dict[str, Any]]:
     """What was set, by section, with the mistakes told that can be told before the data is read."""
-    learners = [LEARNERS[row.learns[kind]] for kind in task.kinds]
+    learners = [LEARNERS[row.learns[kind]] for kind in task.kinds if kind in row.learns]
     for learner in learners:
         learner.check_budget(request.model, request.epochs)
     settings = request.settings()
@@ -116,11 +147,14 @@ def _checked_settings(request: Request, row: Family, task: Task) -> dict[str, di
     return settings
 
 
-def _schema_of(task: Task, data: Any, tokenizer: TokenizerConfig, base: Run | None, tell: Tell) -> Schema:
-    """The base's own where the same is asked for; else the task's, with what the base has learned to read."""
-    if base is not None and base.config.task == task.name:
-        return base.schema
-    return task.schema(data, tokenizer, tell, base.schema if base is not None else None)
+def check_does(model: str, schema: Schema, name: str) -> None:
+    """Refuse a family that does not answer what this very data asks for."""
+    if not family(model).does(schema.kinds):
+        doing = [other for other, row in MODELS.items() if row.does(schema.kinds)]
+        asked = " and ".join(ASKED_FOR[kind] for kind in schema.kinds)
+        raise ConfigError(
+            f"{name} asks for {asked}, which {model} does not answer. Families that do: {', '.join(doing)}."
+        )
 
 
 @dataclass(frozen=True)
@@ -145,13 +179,13 @@ def _choose_sizes(
     facts = goal.facts(data, stores["train"], schema, settings["training"].get("minutes"))
     model, training = suggest(request.model, schema.kind, facts)
     model = fitting_heads(model, asked)
-    most = settings["training"].get("most_parameters", 0)
-    if most and row.learns[schema.kind] == "gradients":
-        model = _small_enough(row, {**model, **asked}, schema, most)
+    limit = settings["training"].get("max_parameters", 0)
+    if limit and row.learns[schema.kind] == "gradients":
+        model = _small_enough(row, {**model, **asked}, schema, limit)
     if "context" in asked:
         training["context"] = asked["context"]
     if base is not None:
-        model, training = vars(base.config.model), {**training, "context": base.config.training.context}
+        model, training = _settings_of_base(base, model, training, schema)
     model_config: Any = build(row.config, {**model, **asked}, section="model", where=request.where)
     chosen = build(TrainingConfig, {**training, **settings["training"]}, section="training", where=request.where)
     chosen = replace(chosen, threads=chosen.threads or torch.get_num_threads())
@@ -161,12 +195,26 @@ def _choose_sizes(
     return _Sized(model_config, chosen, facts.data)
 
 
-def _small_enough(row: Family, settings: dict[str, Any], schema: Schema, most: int) -> dict[str, Any]:
+def _settings_of_base(
+    base: Run, model: dict[str, Any], training: dict[str, Any], schema: Schema
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Those of the run that is started from; where something else is asked for, what is not of its body by rule."""
+    if schema.kinds == base.schema.kinds:
+        return vars(base.config.model), {**training, "context": base.config.training.context}
+    by_rule = {name: value for name, value in model.items() if name in NOT_OF_THE_BODY}
+    kept = {**vars(base.config.model), **by_rule}
+    limit = kept.get("context")  # of a model that has one
+    if limit and kept.get("max_steps", 0) > limit:
+        kept["max_steps"] = limit
+    return kept, {**training, "context": min(training["context"], limit) if limit else training["context"]}
+
+
+def _small_enough(row: Family, settings: dict[str, Any], schema: Schema, limit: int) -> dict[str, Any]:
     """The settings, narrower by steps until the model has at most so many parameters."""
-    while num_parameters(row.build(row.config(**settings), schema)) > most:
+    while num_parameters(row.build(row.config(**settings), schema)) > limit:
         narrower = narrowed(settings)
         if narrower is None:
-            raise ConfigError(f"even the narrowest network has more than {most:,} parameters here; allow more.")
+            raise ConfigError(f"even the narrowest network has more than {limit:,} parameters here; allow more.")
         settings = narrower
     return settings
 
@@ -177,7 +225,7 @@ def _check_fits(row: Family, config: RunConfig, schema: Schema, train_tokens: in
     if row.learns[schema.kind] != "gradients":
         return
     check_memory(
-        least_training_bytes(num_parameters(built), config.model, training, train_tokens),
+        min_training_bytes(num_parameters(built), config.model, training, train_tokens),
         f"training {num_parameters(built):,} weights, {training.batch_size} x {training.context} steps at a time,",
         "Choose a smaller model.model_dim, training.batch_size or training.context, or compute batches in parts: "
         "training.micro_batches.",
@@ -206,7 +254,7 @@ def resume(
     *,
     asked: dict[str, Any] | None = None,
     tell: Tell = lambda _: None,
-    advance: Advance = lambda *_: None,
+    on_progress: OnProgress = lambda *_: None,
 ) -> Session:
     """Go on with a run from its newest whole checkpoint. What was asked for must be what the run was made with.
 
@@ -237,7 +285,8 @@ def resume(
         run.cut_log(0)
     else:
         _go_back(run, checkpoint.step, checkpoint.progress, tell)
-    return Session(run, task, data, task.stores(data, run.schema, advance), checkpoint)
+    stores = limited(task.stores(data, run.schema, on_progress), run.config.training)
+    return Session(run, task, data, stores, checkpoint)
 
 
 def _go_back(run: Run, step: int, progress: dict[str, Any], tell: Tell) -> None:
@@ -263,7 +312,7 @@ def _check_context(model_config: Any, training: TrainingConfig) -> None:
 
 
 SHOWN = (
-    *("smoothing", "order", "num_states", "state_dim", "window", "cell", "attention", "num_layers", "model_dim"),
+    *("order", "num_states", "state_dim", "window", "cell", "attention", "num_layers", "model_dim"),
     *("num_heads", "kernel_size"),
     *("context", "dropout"),
 )
@@ -271,7 +320,9 @@ SHOWN = (
 
 def sizes_in_words(config: RunConfig, schema: Schema) -> str:
     settings = vars(config.model)
-    shown: Sequence[str] = (*SHOWN, "pooling") if sees_all(schema) else SHOWN
+    shown: Sequence[str] = (
+        ("method", *SHOWN, "pooling", "crf", "characters") if sees_all(schema) else ("smoothing", *SHOWN)
+    )
     model = ", ".join(f"{name} {settings[name]}" for name in shown if name in settings)
     if family(config.model_name).learns[schema.kind] != "gradients":
         return f"{config.model_name}: {model}"

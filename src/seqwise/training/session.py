@@ -91,29 +91,29 @@ class Session:
         return self.score
 
     def _score(self, model: Model, tell: Tell) -> Score:
-        valid = self.goal.beginning(self.stores["valid"], MAX_FINAL_TOKENS)
+        valid = self.goal.take(self.stores["valid"], MAX_FINAL_TOKENS)
         scored = f"valid:{self.data.fingerprint[:8]}:{len(valid)}"
         self._tell_of_samples(len(valid), tell)
         return self.goal.score(model, valid, self.run.schema, self.run.config.data, scored=scored)
 
-    def sequences(self, model: Model, most: int = 0) -> list[Any]:
+    def sequences(self, model: Model, limit: int = 0) -> list[Any]:
         """The training part, or its beginning, as counting and EM want it."""
-        most = most or self.run.config.training.train_tokens
+        limit = limit or self.run.config.training.train_tokens
         store = self.stores["train"]
-        return self.goal.sequences(self.goal.beginning(store, most) if most else store, model)
+        return self.goal.sequences(self.goal.take(store, limit) if limit else store, model)
 
     def validate(self, model: Model) -> float:
         return self.goal.validate(model, self.stores["valid"], self.run.config.training.valid_tokens or None)
 
-    def _tell_of_samples(self, scored: int, tell: Tell) -> None:
+    def _tell_of_samples(self, num_scored: int, tell: Tell) -> None:
         """Why the last validation of the log and the score at the end are not the same number."""
         store, unit = self.stores["valid"], self.goal.unit
         seen = len(self.goal.validated(store, self.run.config.training.valid_tokens or None))
-        if seen != scored:
-            of = "all" if scored == len(store) else "the first"
+        if seen != num_scored:
+            of = "all" if num_scored == len(store) else "the first"
             tell(
                 f"validation while training read the first {seen:,} {unit} of valid, the score at the end reads {of} "
-                f"{scored:,}: the two may differ"
+                f"{num_scored:,}: the two may differ"
             )
 
     def _hooks(self, model: Model, wants_stop: WantsStop) -> Hooks:

@@ -30,20 +30,20 @@ def seconds_per_step(
     batches: BatchSource,
     config: TrainingConfig,
     *,
-    longest: float,
-    least: int = 4,
+    max_seconds: float,
+    min_steps: int = 4,
     make_objective: Callable[[torch.nn.Module], Objective] = lambda model: model.loss,  # type: ignore[assignment,return-value]
 ) -> StepTime:
     """The time of a training step, measured on a copy of the model that is thrown away.
 
-    At least `least` steps are made, and more while they take no more than `longest` seconds.
+    At least `min_steps` steps are made, and more while they take no more than `max_seconds` seconds.
     """
     trial = copy.deepcopy(model).train()
     random_state = torch.get_rng_state()
     trainer = Trainer(trial, batches, config, objective=make_objective(trial))
     times: list[float] = []
     began = time.perf_counter()
-    while len(times) < least or (len(times) < 24 and time.perf_counter() - began - times[0] < longest):
+    while len(times) < min_steps or (len(times) < 24 and time.perf_counter() - began - times[0] < max_seconds):
         start = time.perf_counter()
         trainer.set_rate()
         trainer.measure()
@@ -68,7 +68,7 @@ def choose_compile(
 ) -> tuple[str, float]:
     """Whether compiling pays within so many seconds of training, and the seconds of a step that follow."""
     try:
-        tried = seconds_per_step(model, batches, config, longest=10.0, make_objective=compiled_loss)
+        tried = seconds_per_step(model, batches, config, max_seconds=10.0, make_objective=compiled_loss)
     except Exception as error:
         tell(f"torch cannot compile here ({str(error).splitlines()[0][:80]}); going on without")
         return "never", plain

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from ..data.schema import Schema
+from ..data.schema import Schema, Spec
 from ..errors import ConfigError
 
 
@@ -29,7 +30,7 @@ class Transfer:
 
     def sentences(self) -> Iterator[str]:
         """What a user should know."""
-        named = {"kept": self.kept, "kept, with new rows": self.grown, "started anew": self.started}
+        named = {"kept": self.kept, "kept, with new rows": self.grown, "started from scratch": self.started}
         for what, names in {**named, "left out": self.left}.items():
             if names:
                 yield f"{what}: {_summary(names)}"
@@ -80,7 +81,12 @@ def _is_same(schema: Schema, new_schema: Schema, name: str) -> bool:
     if before is None or before.head != now.head:
         return False
     old, new = schema.specs[before.spec], new_schema.specs[now.spec]
-    return old is new or old.to_dict() == new.to_dict()
+    return old is new or _answers(old) == _answers(new)
+
+
+def _answers(spec: Spec) -> dict[str, Any]:
+    """What a spec is made of, but for how often each answer was right."""
+    return {name: value for name, value in spec.to_dict().items() if name != "counts"}
 
 
 def _summary(names: list[str]) -> str:

@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...data.schema import LABEL, NEXT_TOKEN, NEXT_VALUES, NUMBER, SEQUENCE
+from ...data.schema import LABEL, LABELS, NEXT_TOKEN, NEXT_VALUES, NUMBER, SEQUENCE, TAG
 from ...goals.goal import Facts
-from . import answer, next_token, next_values, sequence
+from . import answer, next_token, next_values, sequence, tag
 from .common import DEFAULT_MINUTES as DEFAULT_MINUTES
 from .common import fitting_heads as fitting_heads
-from .common import least_training_bytes as least_training_bytes
+from .common import min_training_bytes as min_training_bytes
 from .common import narrowed as narrowed
 from .next_token import tried_tokens as tried_tokens
 
@@ -21,7 +21,9 @@ SIZES: dict[str, Callable[[str, Facts], Sizes]] = {
     NEXT_TOKEN: next_token.sizes,
     NEXT_VALUES: next_values.sizes,
     LABEL: answer.sizes,
+    LABELS: answer.sizes,
     NUMBER: answer.sizes,
+    TAG: tag.sizes,
     SEQUENCE: sequence.sizes,
 }
 """By the kind of target: of which family, given what is known of the data."""

@@ -1,4 +1,8 @@
-"""Of networks that answer a whole sequence."""
+"""Of networks that answer a whole sequence.
+
+Sizes for texts come from runs on sst2, ag_news and imdb with 2 CPU cores (docs/lab-notebook.md): wide embeddings, one
+layer from both ends, the highest of each number over all steps, and half of the values dropped.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +19,52 @@ LABEL_SIZES: dict[str, dict[str, Any]] = {
     "lstm": {"model_dim": 128},
     "gpt": {"num_layers": 2, "model_dim": 64, "num_heads": 2},
 }
+TEXT_SIZES: dict[str, dict[str, Any]] = {
+    "window": {"window": 3, "embed_dim": 128, "model_dim": 256},
+    "conv": {"model_dim": 128, "num_layers": 3},
+    "rnn": {"embed_dim": 128, "model_dim": 128, "bidirectional": True},
+    "gru": {"embed_dim": 128, "model_dim": 128, "bidirectional": True},
+    "lstm": {"embed_dim": 128, "model_dim": 128, "bidirectional": True},
+    "gpt": {"num_layers": 2, "model_dim": 128, "num_heads": 4},
+}
+MAX_STEPS = 400  # of a text that a network reads; what stands in the middle of longer ones is left out
+SMALL_TEXT = 2_000_000  # tokens: networks see them often, and more is dropped
+TEXT_EPOCHS = 12
+
+
+COUNTED_ORDERS = {"char": 5}
+WORD_ORDER = 3
 
 
 def sizes(model_name: str, facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
+    if model_name == "ngram":
+        return {"order": COUNTED_ORDERS.get(facts.tokenizer, WORD_ORDER)}, {}
+    return (_text_sizes if facts.tokens else _sequence_sizes)(model_name, facts)
+
+
+def _text_sizes(model_name: str, facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
+    is_words = facts.tokenizer != "char"
+    model: dict[str, Any] = {**TEXT_SIZES[model_name], "pooling": "max"}
+    model["dropout"] = 0.5 if is_words and facts.tokens < SMALL_TEXT else 0.2 if is_words else 0.1
+    steps = min(MAX_STEPS, max(2, facts.length))
+    model["max_steps"] = steps
+    if model_name == "gpt":
+        model |= {"context": steps, "pooling": "mean"}
+    training = {
+        "batch_size": max(1, min(32, facts.train_tokens // 8)),
+        "context": steps,
+        "optimizer": "adamw",
+        "learning_rate": 2e-3,
+        "weight_decay": 0.01,
+        "schedule": "linear",
+        "warmup_steps": 50,
+        "max_epochs": TEXT_EPOCHS if is_words else 4 * TEXT_EPOCHS,
+        "num_samples": 0,
+    }
+    return model, training
+
+
+def _sequence_sizes(model_name: str, facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
     model = dict(LABEL_SIZES[model_name])
     if model_name == "conv":
         model["num_layers"] = max(2, math.ceil(math.log2(facts.length + 1)) - 1)  # so that the last step sees the first

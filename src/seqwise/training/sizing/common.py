@@ -9,7 +9,7 @@ from ...settings import TrainingConfig
 DEFAULT_MINUTES = 2.0
 
 
-def least_training_bytes(num_weights: int, model: Any, training: TrainingConfig, train_tokens: int) -> int:
+def min_training_bytes(num_weights: int, model: Any, training: TrainingConfig, train_tokens: int) -> int:
     """What training by gradients cannot do without: weights and gradients, what the optimiser remembers of each and a
     copy to go back to, and of each step of a batch about four activations a layer."""
     copies = 2 if training.optimizer == "sgd" else 3

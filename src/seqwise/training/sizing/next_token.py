@@ -13,11 +13,11 @@ from ...goals.goal import Facts
 from .common import DEFAULT_MINUTES
 
 TOKENS_PER_SECOND = 12_000  # about what a small network learns from on 2 cores
-MOST_EM_TOKENS = 1_000_000  # more are cut where they would not fit the time
+MAX_EM_TOKENS = 1_000_000  # more are cut where they would not fit the time
 EM_SECONDS = 1e-9  # of an iteration, per token and pair of states
 COUNTING_SECONDS = 4e-7  # per token and level
 SHORT_TEXT = 100_000  # tokens; below, narrower networks do
-MANY_WORDS = 5000  # from here on the output layer is most of the work, and an adaptive softmax pays
+MIN_ADAPTIVE_VOCAB = 5000  # from here on the output layer is most of the work, and an adaptive softmax pays
 
 
 def sizes(model_name: str, facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -32,7 +32,7 @@ def tried_tokens(seconds: float) -> int:
 def _hmm(facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
     """As many states as half a hundred iterations have time for, and the text has tokens for."""
     seconds = (facts.minutes or DEFAULT_MINUTES) * 60
-    read = min(max(1, facts.train_tokens), MOST_EM_TOKENS)
+    read = min(max(1, facts.train_tokens), MAX_EM_TOKENS)
     affordable = math.sqrt(seconds / (50 * EM_SECONDS * read))
     learnable = math.sqrt(facts.train_tokens / 10)
     return {"num_states": int(min(64, max(4, min(affordable, learnable))))}, {"steps": 100, "restarts": 2}
@@ -45,8 +45,8 @@ def _ngram(facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
         order = 5
     training: dict[str, Any] = {}
     if facts.minutes is not None:  # so that one count takes a third of the time at most
-        most = int(facts.minutes * 60 / 3 / (COUNTING_SECONDS * order))
-        training["train_tokens"] = 0 if facts.train_tokens <= most else most
+        limit = int(facts.minutes * 60 / 3 / (COUNTING_SECONDS * order))
+        training["train_tokens"] = 0 if facts.train_tokens <= limit else limit
     return {"order": order, "across_lines": facts.tokenizer != "word"}, training
 
 
@@ -84,7 +84,7 @@ def _small_steps(facts: Facts, *, context: int, rows: int) -> dict[str, Any]:
 def _recurrent(facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
     """Two layers of 256 with Muon learn characters faster than one of 384 or 512 (docs/lab-notebook.md)."""
     minutes = facts.minutes or DEFAULT_MINUTES
-    if facts.vocab_size >= MANY_WORDS:
+    if facts.vocab_size >= MIN_ADAPTIVE_VOCAB:
         return _recurrent_words(facts, minutes)
     width = 256 if facts.train_tokens >= SHORT_TEXT else 128
     if minutes < 2:
@@ -137,7 +137,7 @@ def _gpt(facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _dropout(facts: Facts, wanted: float) -> float:
-    """More where the text is read so often that it could be learned by heart, none where it is hardly read twice."""
+    """More where the text is read so often that a model would overfit, none where it is read but once or twice."""
     if facts.minutes is None:  # who counts in steps knows how often it is read
         return wanted
     passes = facts.minutes * 60 * TOKENS_PER_SECOND / max(1, facts.train_tokens)
@@ -151,6 +151,12 @@ def _rows(facts: Facts, context: int, wanted: int) -> int:
     return max(1, min(wanted, facts.train_tokens // (4 * context)))
 
 
+def _elmo(facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
+    is_long = (facts.minutes or DEFAULT_MINUTES) >= 10
+    model = {"model_dim": 128 if is_long else 64, "memory_dim": 512 if is_long else 256}
+    return {**model, "dropout": _dropout(facts, 0.1)}, {**_small_steps(facts, context=35, rows=32), "num_samples": 0}
+
+
 RULES = {
     "ngram": _ngram,
     "hmm": _hmm,
@@ -159,5 +165,6 @@ RULES = {
     "rnn": _recurrent,
     "gru": _recurrent,
     "lstm": _recurrent,
+    "elmo": _elmo,
     "gpt": _gpt,
 }

@@ -26,7 +26,7 @@ def sizes(model_name: str, facts: Facts) -> tuple[dict[str, Any], dict[str, Any]
         sizes = {"state_dim": state_dim, "season": season}
         if facts.minutes is None:
             return sizes, {"steps": 20 if facts.num_columns == 1 else 10}
-        # as many as fit and still help: many columns go on gaining for long, short series are soon learned by heart
+        # as many as fit and still help: many columns go on gaining for long, short series are soon overfitted
         return sizes, {"steps": 300, "evaluate_every": 5, "patience": 3}
     reach = int(min(256, max(32, 2 * facts.season), max(4, facts.train_tokens // 4)))
     model = {**NUMBER_SIZES[model_name], "dropout": 0.1}

@@ -7,7 +7,7 @@ from typing import Any
 from ...goals.goal import Facts
 from .common import DEFAULT_MINUTES
 
-MANY_TOKENS = 1000  # of a target: it is made of pieces of words
+MIN_SUBWORD_TOKENS = 1000  # of a target: it is made of pieces of words
 PAIR_TOKENS_PER_SECOND = 4000  # of targets, about
 
 
@@ -17,7 +17,7 @@ def sizes(model_name: str, facts: Facts) -> tuple[dict[str, Any], dict[str, Any]
     Of sentences, a Transformer was at 25 BLEU after three minutes with Muon, at 18 with AdamW (docs/lab-notebook.md).
     """
     minutes = facts.minutes or DEFAULT_MINUTES
-    is_small = facts.vocab_size < MANY_TOKENS
+    is_small = facts.vocab_size < MIN_SUBWORD_TOKENS
     if model_name == "seq2seq":
         model: dict[str, Any] = {"model_dim": 256 if is_small or minutes < 10 else 320, "num_layers": 1}
     else:

@@ -1,0 +1,98 @@
+"""What is asked of a comparison: built once by the command line or by Python, checked, and made its settings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..data.pipes import owned
+from ..errors import ConfigError, did_you_mean
+from ..machine import available_cores, wanted_threads
+from ..tasks import TASKS, Task, task_for, task_named
+from ..text import TOKENIZERS
+from ..training.overrides import absolute
+from .plan import Limits, Settings, choose_models, choose_seeds
+
+Source = str | Path | Sequence[str | Path]
+"""Files, a folder, or the name of a data set."""
+
+
+@dataclass(frozen=True)
+class ComparisonRequest:
+    source: Source
+    minutes: float = 10.0
+    """Of wall clock, for everything."""
+    models: Sequence[str] | None = None
+    """Families, or forms of them, that take part; all that do the task where None."""
+    tokenizers: Sequence[str] | None = None
+    """Each takes part with each family of text; chosen by the data where None."""
+    task: str | None = None
+    columns: Sequence[str] = ()
+    season: int | None = None
+    valid: str | Path | None = None
+    test: str | Path | None = None
+    split: str | None = None
+    seeds: int | None = None
+    """Runs of each family; by the budget where None."""
+    seed: int = 0
+    """Random seed of the first run."""
+    workers: int = 1
+    """Trials at once."""
+    max_parameters: int | None = None
+    max_latency_ms: float | None = None
+    max_megabytes: float | None = None
+
+    def __post_init__(self) -> None:
+        at_least = {"seeds": 1, "workers": 1, "max_parameters": 1, "seed": 0, "season": 1}
+        for name in ("minutes", "max_latency_ms", "max_megabytes"):
+            self._check(name, lambda value: value > 0, "above 0")
+        for name, lowest in at_least.items():
+            self._check(name, lambda value, lowest=lowest: value >= lowest, f"at least {lowest}")
+        if self.workers > (cores := available_cores()):
+            raise ConfigError(
+                f"--workers {self.workers} is more than the {cores} cores that may be used here; ask for fewer."
+            )
+
+    def _check(self, name: str, is_right: Any, expected: str) -> None:
+        value = getattr(self, name)
+        if value is not None and not (math.isfinite(value) and is_right(value)):
+            raise ConfigError(f"--{name.replace('_', '-')} {value:g} should be {expected}.")
+
+    def settings(self) -> Settings:
+        """With files by their full path, pipes read, and the rest chosen."""
+        source = [self.source] if isinstance(self.source, str | Path) else self.source
+        sources = [absolute(found) for found in owned(source, self.task)]
+        parts = (self.valid, self.test)
+        valid, test = (None if part is None else absolute(owned([part], self.task)[0]) for part in parts)
+        task, cores = task_named(task_for(self.task, sources, self.columns)), available_cores()
+        _check_options(task, {"tokenizers": bool(self.tokenizers), "season": self.season is not None})
+        for tokenizer in self.tokenizers or ():
+            if tokenizer not in TOKENIZERS:
+                raise ConfigError(f'unknown tokenizer "{tokenizer}". {did_you_mean(tokenizer, TOKENIZERS)}')
+        return Settings(
+            source=sources,
+            minutes=self.minutes,
+            models=choose_models(self.models, task.name),
+            tokenizers=list(dict.fromkeys(self.tokenizers or ["auto"])),
+            task=task.name,
+            columns=list(self.columns),
+            season=self.season,
+            valid=valid,
+            test=test,
+            split=self.split,
+            seeds=self.seeds or choose_seeds(self.minutes),
+            seed=self.seed,
+            workers=self.workers,
+            threads=min(wanted_threads() or cores, max(1, cores // self.workers)),
+            limits=Limits(self.max_parameters, self.max_latency_ms, self.max_megabytes),
+        )
+
+
+def _check_options(task: Task, asked: dict[str, bool]) -> None:
+    """Refuse an option that is for another task."""
+    for name in (name for name, is_asked in asked.items() if is_asked and name not in task.options):
+        holding = " or ".join(known.name for known in TASKS.values() if name in known.options)
+        raise ConfigError(f"--{name} goes with {holding}, and this is taken for {task.name}; drop it.")
