@@ -90,11 +90,11 @@ def build(case: Case) -> Any:
     """A model whose weights differ from each other: random ones, or counts of a random text."""
     row = MODELS[case.family]
     model = row.build(row.config(**case.settings), schemas.of_text(VOCAB))
-    if row.learns_by == "counting":
+    if row.learns["next_token"] == "counting":
         text = np.random.default_rng(0).integers(VOCAB, size=200)
         model.fit(np.concatenate([[0], text]))
         return model
-    if row.learns_by == "em":
+    if row.learns["next_token"] == "em":
         texts = [np.random.default_rng(0).integers(VOCAB, size=200)]
         model.initialise(texts, seed=0)
         for _ in range(3):

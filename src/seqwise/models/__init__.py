@@ -16,7 +16,8 @@ from .contract import HasNumParameters
 from .conv import ConvConfig, build_conv
 from .elmo import ELMoConfig, build_elmo
 from .gpt import GPTConfig, build_gpt
-from .hmm import HMM, HMMConfig
+from .hmm import HMMConfig
+from .hmm_family import build_hmm
 from .kalman import Kalman, KalmanConfig
 from .ngram import NgramConfig
 from .ngram_family import build_ngram
@@ -96,8 +97,8 @@ MODELS = {
     ),
     "hmm": Family(
         HMMConfig,
-        HMM,
-        {NEXT_TOKEN: "em", NEXT_VALUES: "em"},
+        build_hmm,
+        {NEXT_TOKEN: "em", NEXT_VALUES: "em", TAG: "counting"},
         1966,
         "the belief over hidden states",
         "what is seen is explained by something unseen that moves",

@@ -42,6 +42,7 @@ from torch import Tensor
 from ..data.batch import Batch, Tags, Tokens
 from ..data.pair_store import Rows
 from ..data.schema import Schema, TokenSpec
+from ..data.text_examples import TextStore
 from ..errors import CheckpointError, ConfigError, DataError
 from ..kernels.tag_chain import (
     CAPITAL,
@@ -58,7 +59,7 @@ from ..kernels.tag_chain import (
     tag_shares,
     word_traits,
 )
-from ..layers.stream import Prediction
+from ..layers.stream import Prediction, log_prob_of
 from ..machine import check_memory
 from .contract import State, check_tokens
 
@@ -98,7 +99,7 @@ class HMMTagger:
     def __init__(self, config: HMMTaggerConfig, schema: Schema):
         spec = schema.input("tokens", TokenSpec)
         self.config, self.vocab_size, self.boundary = config, spec.size, spec.boundary
-        self.field, self.num_tags = schema.main, schema.main_spec.size
+        self.field, self.num_tags, self._spelled_with = schema.main, schema.main_spec.size, spec.alphabet
         Z1 = self.num_tags + 1
         self.interpolation = np.array([1.0, 0.0, 0.0])
         """(1)"""
@@ -145,6 +146,12 @@ class HMMTagger:
         self._count_tags(flat, lengths[lengths > 0])
         spelled = np.zeros((len(ids), 0), dtype=np.int64) if characters is None else characters[is_word]
         self._count_traits(self._traits_of(ids, spelled, np.diff(row_of, prepend=-1) > 0), flat)
+
+    def learn(self, train: TextStore, valid: TextStore, *, seed: int) -> None:
+        """`fit` on rows as a task stores them."""
+        spelled = None if train.spelled is None else train.spelled.table[train.spelled.words].astype(np.int64)
+        alphabet = ["", "", *self._spelled_with]  # behind the end of a word, and what the alphabet does not have
+        self.fit(train.tokens, train.main.ids, spelled, alphabet=alphabet)
 
     def _count_tags(self, tags: np.ndarray, lengths: np.ndarray) -> None:
         """(1) to (3), from the tags of all rows and how many each row has."""
@@ -203,7 +210,7 @@ class HMMTagger:
         """log p(tag | all words of the row) of each word's tag by (6), (B, W): each by itself, not all together."""
         wanted: Tags = batch.targets[self.field]
         log_probs = self._log_marginals(*self._evidence(batch))
-        return log_probs.gather(2, wanted.ids.cpu().unsqueeze(2)).squeeze(2), None
+        return log_prob_of(log_probs, wanted.ids.cpu()), None
 
     def predict(self, batch: Batch) -> Prediction:
         """The likeliest tags of each row (7), (B, W), and the log of (6), (B, W, Z)."""
