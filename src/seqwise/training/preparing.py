@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from ..config import build
-from ..data.schema import ASKED_FOR, NEXT_TOKEN, Schema, TokenSpec
+from ..data.schema import ASKED_FOR, LABEL, LABELS, NUMBER, TAG, Schema, TokenSpec
 from ..data.text_examples import TextStore
 from ..errors import CheckpointError, ConfigError
 from ..goals import AnyGoal
@@ -67,7 +67,8 @@ def prepare(
     if features is not None:
         schema, settings["model"] = features.spelled(schema), {**settings["model"], **features.settings()}
     stores = task.stores(data, schema, on_progress)
-    _check_countable(request.model, schema, stores["train"], data.name)
+    if not can_learn(request.model, schema, stores["train"]):
+        raise ConfigError(f"{data.name} is no text, and {request.model} labels texts only; choose another --model.")
     sized = _choose_sizes(request, settings, base, schema, goal_of(task, schema), data, stores)
     found = {name: value for name, value in sized.data.items() if getattr(data_config, name) in (None, [])}
     data_config = replace(data_config, **found, fingerprint=data.fingerprint, description=data.description)
@@ -148,14 +149,6 @@ def _checked_settings(request: Request, row: Family, task: Task) -> dict[str, di
     return settings
 
 
-def _check_countable(model: str, schema: Schema, store: object, name: str) -> None:
-    """Who answers by counting counts words of texts."""
-    if schema.kind == NEXT_TOKEN or family(model).learns[schema.kind] != "counting" or isinstance(store, TextStore):
-        return
-    doing = [other for other, row in MODELS.items() if row.learns.get(schema.kind) == "gradients"]
-    raise ConfigError(f"{name} holds no texts, and {model} counts their words. Families that do: {', '.join(doing)}.")
-
-
 def check_does(model: str, schema: Schema, name: str) -> None:
     """Refuse a family that does not answer what this very data asks for."""
     if not family(model).does(schema.kinds):
@@ -164,6 +157,12 @@ def check_does(model: str, schema: Schema, name: str) -> None:
         raise ConfigError(
             f"{name} asks for {asked}, which {model} does not answer. Families that do: {', '.join(doing)}."
         )
+
+
+def can_learn(model: str, schema: Schema, store: object) -> bool:
+    """Families that count or iterate to answer for a whole sequence do so of texts, and of no other examples."""
+    learns_by = family(model).learns[schema.kind]
+    return learns_by == "gradients" or schema.kind not in (LABEL, LABELS, NUMBER, TAG) or isinstance(store, TextStore)
 
 
 @dataclass(frozen=True)
