@@ -150,11 +150,11 @@ def hardest(comparison: Comparison) -> Section:
         by_answer: dict[str, list[str]] = {}
         for entry, one in zip(entries, answers, strict=True):
             if row in one:
-                said, sure, _ = one[row]
-                by_answer.setdefault(said, []).append(visible(entry.name) + (f" {per_cent(sure)}" if sure else ""))
+                answer, sure, _ = one[row]
+                by_answer.setdefault(answer, []).append(visible(entry.name) + (f" {per_cent(sure)}" if sure else ""))
         lines = "".join(
-            f"<li>{_answer(said, wanted)} <small>{escape(', '.join(names))}</small></li>"
-            for said, names in by_answer.items()
+            f"<li>{_answer(answer, wanted)} <small>{escape(', '.join(names))}</small></li>"
+            for answer, names in by_answer.items()
         )
         mean_value = number(-value, 3) if is_number else per_cent(value)
         rows += (
