@@ -34,7 +34,7 @@ from .attribution import (
     take_rows,
     with_phrase,
 )
-from .reading import Reading
+from .reading import END, START, Reading
 
 MAX_ASKED = 6  # answers that can be chosen on the page: the most probable ones, and the one that is wanted
 MAX_GRAMS = 8  # for an answer, and against it
@@ -204,7 +204,7 @@ def _grams(asked: Asked, tokens: Tokens, reading: Reading, found: Prediction) ->
     spans, parts = gram_parts(asked.model, found.log_probs[0].cpu(), _ids(tokens), asked.answers)
     for (begin, end), part in zip(spans.tolist(), parts, strict=True):
         is_whole = tokens.segments is not None and (begin, end) == (0, T)
-        text = "what both texts share" if is_whole else "".join(reading.pieces[begin:end]).strip()
+        text = "what both texts share" if is_whole else _spoken(reading.pieces[begin:end])
         by_text[text] = by_text.get(text, 0.0) + part
     kept: set[str] = set()
     for place in range(len(asked.answers)):
@@ -212,6 +212,11 @@ def _grams(asked: Asked, tokens: Tokens, reading: Reading, found: Prediction) ->
         kept |= {text for text in [*order[:MAX_GRAMS], *order[-MAX_GRAMS:]] if by_text[text][place] != 0}
     order = sorted(kept, key=lambda text: -by_text[text][0])
     return [Gram(text, by_text[text].tolist()) for text in order]
+
+
+def _spoken(pieces: Sequence[str]) -> str:
+    """With a space behind boundaries, too."""
+    return "".join(f"{piece} " if piece in (START, END) else piece for piece in pieces).strip()
 
 
 # -- a phrase at other places ------------------------------------------------------------------------------------------
