@@ -20,6 +20,8 @@ from .tagging import Tagging, Transitions
 MAX_MOVES = 6  # transitions in a table, of those with the highest and the lowest score
 MIN_SHOWN = 0.005  # nats: what is smaller is shown as nothing
 
+BEGINS = ' class="begins-text"'
+
 
 def answer(one: Inspection, place: int, scales: Scales) -> str:
     body = "" if one.tagging is None else _tagging(one.tagging)
@@ -41,7 +43,7 @@ def _evidence(one: Inspection, found: Evidence, place: int, scales: Scales) -> s
         + f'<div class="methods">{methods}</div>'
         + (_pooling(one, found.pooling) if found.pooling is not None else "")
         + (_grams(found) if found.grams else "")
-        + (_moved(found.moved, place, scales, is_number=not found.probabilities) if found.moved is not None else "")
+        + (_moved(found, found.moved, place, scales) if found.moved is not None else "")
     )
 
 
@@ -67,8 +69,8 @@ def _answers(one: Inspection, found: Evidence, *, is_main: bool) -> str:
 def _method(found: Evidence, each: Attribution, at: int) -> str:
     values = each.values[0]
     spans = "".join(
-        f'<span data-below="{_signed(value)}">{escape(piece_shown(word))}</span>'
-        for word, value in zip(found.words, values, strict=True)
+        f'<span data-below="{_signed(value)}"{BEGINS if begins else ""}>{escape(piece_shown(word))}</span>'
+        for word, value, begins in zip(found.words, values, found.begins_text, strict=True)
     )
     title, unit = each.method.capitalize(), "" if at else f" In {found.unit}."
     return (
@@ -84,7 +86,7 @@ def _signed(value: float) -> str:
 
 def _pooling(one: Inspection, weights: np.ndarray) -> str:
     spans = "".join(
-        f'<span data-below="{per_cent(share)}">{escape(piece_shown(piece))}</span>'
+        f'<span data-below="{per_cent(share)}">{escape(piece_shown(piece.strip() or piece))}</span>'
         for piece, share in zip(one.reading.pieces, weights, strict=True)
     )
     return (
@@ -109,22 +111,24 @@ def _grams(found: Evidence) -> str:
     return body
 
 
-def _moved(moved: MovedPhrase, place: int, scales: Scales, *, is_number: bool) -> str:
+def _moved(found: Evidence, moved: MovedPhrase, place: int, scales: Scales) -> str:
     """A phrase at other places."""
-    ends = [moved.words_before[0], moved.words_before[-1]]
+    is_number, counts = not found.probabilities, "; the end of the first text counts as one"
+    ends = [moved.places[0], moved.places[-1]]
     lines = [
-        Series("at this place", list(zip(moved.words_before, moved.values, strict=True)), Look.of(place)),
+        Series("at this place", list(zip(moved.places, moved.values, strict=True)), Look.of(place)),
         Series("without it", [(end, moved.without) for end in ends], Look.of(place, 1)),
     ]
-    if moved.stood_behind is not None:
-        lines.append(Series("as given", [(moved.stood_behind, moved.as_given)], Look.of(place + 2)))
+    if moved.stood_at is not None:
+        lines.append(Series("as given", [(moved.stood_at, moved.as_given)], Look.of(place + 2)))
     phrase = visible(moved.phrase, limit=60)
     what = "the number" if is_number else f"the probability of {visible(moved.answer, limit=40)}"
     return f"<h3>{shown(phrase)}, moved through the text</h3>" + scales.figure(
         lines,
         f"moved-{place}",
         f"{phrase}, moved",
-        f"How {what} changes with the place of “{phrase}”, by how many words stand before it.",
+        f"How {what} changes with the place of “{phrase}”, by how many words stand before it"
+        f"{counts if any(found.begins_text) else ''}.",
         Axis("words before it", "{:.0f}".format),
         Axis("number") if is_number else Axis("probability", "{:.3g}".format, limits=(0.0, 1.0)),
     )

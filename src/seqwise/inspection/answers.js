@@ -14,6 +14,7 @@ const evidence = (model, number) => {
     readout.textContent = found.words.length ? `${found.words[at]}: ${said.join(", ")}` : "";
   };
   const texts = found.methods.map((_, at) => strip(part(`method-${at}`), found.words, tell, { side: "words" }));
+  for (const text of texts) text.mark(found.beginsText, "begins-text");
   const most = (name) => Math.max(1e-9, ...models.flatMap((each) => (each.evidence ? each.evidence.methods : []))
     .filter((method) => method.name === name).flatMap((method) => method.values.flat().map(Math.abs)));
   const draw = () => {
@@ -37,7 +38,7 @@ const evidence = (model, number) => {
   }
   part("controls").append(readout);
   if (part("pooling")) {
-    const looked = strip(part("pooling"), model.pieces, () => {});
+    const looked = strip(part("pooling"), model.pieces.map((piece) => piece.trim() || piece), () => {});
     const strongest = Math.max(...found.pooling);
     looked.shade(found.pooling.map((share) => share / strongest));
     looked.setBelow(found.pooling.map(perCent));

@@ -75,13 +75,14 @@ class MovedPhrase:
 
     phrase: str
     answer: str
-    words_before: list[int]
+    places: list[int]
+    """How many words stand before it; the end of a first text counts as one more."""
     values: list[float]
-    """The probability of the answer with the phrase behind so many words; or the number that is answered."""
+    """The probability of the answer with the phrase at each place; or the number that is answered."""
     without: float
     """Where the phrase is not there at all."""
-    stood_behind: int | None
-    """Words before it in the text as it was given; None where the text does not have it."""
+    stood_at: int | None
+    """Its place in the text as it was given; None where the text does not have it."""
     as_given: float
 
 
@@ -105,7 +106,12 @@ class Evidence:
 
     @property
     def unit(self) -> str:
-        return "nats" if self.probabilities else "of the number"
+        return "nats" if self.probabilities else "the unit of the number"
+
+    @property
+    def begins_text(self) -> list[bool]:
+        """Of each word, whether it is the first of a second text."""
+        return [place > 0 and self.spans[place - 1][1] < begin for place, (begin, _) in enumerate(self.spans)]
 
 
 def find_evidence(
@@ -253,16 +259,16 @@ def _moved(
     gaps = sorted({*(begin for begin, _ in words), *_ends(reading, span)})
     if len(gaps) < 2:
         return None
-    gaps = [gaps[place] for place in sorted({round(p) for p in np.linspace(0, len(gaps) - 1, NUM_PLACES)})]
+    places = sorted({round(place) for place in np.linspace(0, len(gaps) - 1, NUM_PLACES)})
     precise = replace(asked.precise(), answers=[asked.answers[0]])
-    values = _values(precise, with_phrase(rest, moved, gaps), unit)
+    values = _values(precise, with_phrase(rest, moved, [gaps[place] for place in places]), unit)
     return MovedPhrase(
         phrase,
         answer,
-        [sum(begin < gap for begin, _ in words) for gap in gaps],
+        places,
         values,
         _values(precise, rest, unit)[0],
-        None if span is None else sum(begin < span[0] for begin, _ in words),
+        None if span is None else sum(gap < span[0] for gap in gaps),
         _values(precise, tokens, unit)[0],
     )
 

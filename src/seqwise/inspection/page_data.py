@@ -69,6 +69,7 @@ def _evidence_data(found: Evidence) -> dict[str, Any]:
         "answers": [visible(answer, limit=MAX_PIECE_CHARACTERS) for answer in found.answers],
         "told": [told_score(found, place) for place in range(len(found.answers))],
         "words": [piece_shown(word) for word in found.words],
+        "beginsText": found.begins_text,
         "methods": [
             {
                 "name": each.method,
@@ -84,7 +85,7 @@ def _evidence_data(found: Evidence) -> dict[str, Any]:
 def told_score(found: Evidence, place: int) -> str:
     """One of the answers, in a line."""
     if not found.probabilities:
-        return f"{visible(found.answers[place])} is answered"
+        return ""
     name = visible(found.answers[place], limit=MAX_PIECE_CHARACTERS)
     return f"{name}: {per_cent(found.probabilities[place])}, log-odds {number(found.scores[place], 2)} nats"
 

@@ -87,7 +87,7 @@ def read_labelled(
     tokens = batch.inputs["tokens"].map(lambda tensor: tensor[:, kept])
     pieces, is_boundary = [pieces[place] for place in kept], [is_boundary[place] for place in kept]
     batch = Batch({"tokens": tokens}, batch.targets).to(device_of(model))
-    with torch.inference_mode(), evaluating(model):
+    with torch.no_grad(), evaluating(model):  # what is answered may be a target where gradients are asked for
         prediction = model.predict(batch)
         bits = _cost(float(model.score(batch)[0][0, 0]), schema) if is_known else math.nan
         if math.isnan(bits) or math.isinf(bits):  # gradients need something that can be answered
@@ -221,7 +221,7 @@ def read_tagged(model: Answerer, schema: Schema, row: TaggedRow, *, is_known: bo
     notes = list(unseen_in(spec.tokenizer, " ".join(row.words))) if isinstance(spec.tokenizer, WordTokenizer) else []
     row = _that_fit(row, spec, max_tokens if model.context is None else min(max_tokens, model.context - 2), notes)
     batch = build_tag_store([row], schema).batch(slice(0, 1)).to(device_of(model))
-    with torch.inference_mode(), evaluating(model):
+    with torch.no_grad(), evaluating(model):
         prediction = model.predict(batch)
         batch = _with_known_answers(model, schema, batch, prediction, is_known=is_known)
         with record(model) as trace:

@@ -28,7 +28,7 @@ from ..decoding.translate import token_limit
 from ..errors import DataError
 from ..goals.sequence import DEFAULT_RATIO, search_settings
 from ..run import Run
-from ..text import Tokenizer
+from ..text import TOKENIZERS, Tokenizer
 from ..wording import counted
 from .options import InspectOptions
 from .read_answers import labelled_row, read_labelled, read_tagged, tagged_row
@@ -199,8 +199,10 @@ class SeriesReader:
         return None
 
 
-def _reads_tokens(schema: Schema) -> bool:
-    return isinstance(schema.only_input(), TokenSpec)
+def _tokenizer_of(schema: Schema) -> Tokenizer | None:
+    """Of texts that are answered; None where numbers are, or symbols without names."""
+    spec = schema.only_input()
+    return spec.tokenizer if isinstance(spec, TokenSpec) and spec.tokenizer.kind in TOKENIZERS else None
 
 
 class AnswerReader:
@@ -212,16 +214,16 @@ class AnswerReader:
     no_memory = "it is measured by what comes next, and here a whole sequence is answered."
 
     def reads_text(self, schema: Schema) -> bool:
-        return _reads_tokens(schema)
+        return _tokenizer_of(schema) is not None
 
     def takes_target(self, schema: Schema) -> bool:
-        return _reads_tokens(schema)
+        return _tokenizer_of(schema) is not None
 
     def read(
         self, run: Inspectable, text: str | None, target: str | None, options: InspectOptions
     ) -> tuple[Reading, str]:
         schema = run.run.schema
-        if not _reads_tokens(schema):
+        if _tokenizer_of(schema) is None:
             return self._read_numbers(run, options.row)
         is_known, where = text is None or target is not None, ""
         if text is None:
@@ -245,8 +247,7 @@ class AnswerReader:
         return "all answers are weighed at once; see the last step under reading."
 
     def tokenizer(self, schema: Schema) -> Tokenizer | None:
-        spec = schema.only_input()
-        return spec.tokenizer if isinstance(spec, TokenSpec) else None
+        return _tokenizer_of(schema)
 
 
 class TagReader:
