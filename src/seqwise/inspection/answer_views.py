@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from html import escape
 
 import numpy as np
@@ -18,6 +19,8 @@ from .scales import Scales
 from .tagging import Tagging, Transitions
 
 MAX_MOVES = 6  # transitions in a table, of those with the highest and the lowest score
+LEAST_SPAN = 1.0  # nats from the lowest to the highest log-odds of a chart: what is less is hardly moved
+CERTAIN = 1e-9  # beyond, probabilities are not told apart
 MIN_SHOWN = 0.005  # nats: what is smaller is shown as nothing
 
 BEGINS = ' class="begins-text"'
@@ -112,15 +115,17 @@ def _grams(found: Evidence) -> str:
 
 
 def _moved(found: Evidence, moved: MovedPhrase, place: int, scales: Scales) -> str:
-    """A phrase at other places."""
+    """A phrase at other places: heights are log-odds, told as probabilities, or numbers."""
     is_number, counts = not found.probabilities, "; the end of the first text counts as one"
+    height = float if is_number else _log_odds
     ends = [moved.places[0], moved.places[-1]]
+    points = [(at, height(value)) for at, value in zip(moved.places, moved.values, strict=True)]
     lines = [
-        Series("at this place", list(zip(moved.places, moved.values, strict=True)), Look.of(place)),
-        Series("without it", [(end, moved.without) for end in ends], Look.of(place, 1)),
+        Series("at this place", points, Look.of(place)),
+        Series("without it", [(end, height(moved.without)) for end in ends], Look.of(place, 1)),
     ]
     if moved.stood_at is not None:
-        lines.append(Series("as given", [(moved.stood_at, moved.as_given)], Look.of(place + 2)))
+        lines.append(Series("as given", [(moved.stood_at, height(moved.as_given))], Look.of(place + 2)))
     phrase = visible(moved.phrase, limit=60)
     what = "the number" if is_number else f"the probability of {visible(moved.answer, limit=40)}"
     return f"<h3>{shown(phrase)}, moved through the text</h3>" + scales.figure(
@@ -130,8 +135,21 @@ def _moved(found: Evidence, moved: MovedPhrase, place: int, scales: Scales) -> s
         f"How {what} changes with the place of “{phrase}”, by how many words stand before it"
         f"{counts if any(found.begins_text) else ''}.",
         Axis("words before it", "{:.0f}".format),
-        Axis("number") if is_number else Axis("probability", "{:.3g}".format, limits=(0.0, 1.0)),
+        Axis("number") if is_number else Axis("probability", _as_probability, _as_probability),
+        least=0.0 if is_number else LEAST_SPAN,
     )
+
+
+def _log_odds(probability: float) -> float:
+    kept = min(max(probability, CERTAIN), 1 - CERTAIN)
+    return math.log(kept / (1 - kept))
+
+
+def _as_probability(log_odds: float) -> str:
+    """ "98.2 %", with more digits near the ends."""
+    share = 1 / (1 + math.exp(-log_odds))
+    digits = 1 if 0.01 < share < 0.99 else 2 if 0.001 < share < 0.999 else 4
+    return f"{number(100 * share, digits)} %"
 
 
 # -- tags --------------------------------------------------------------------------------------------------------------

@@ -85,11 +85,13 @@ const tagging = (model, number) => {
   if (part("rests")) rests = strip(part("rests"), names, () => {}, { side: "rests" });
   const text = strip(part("tagged"), names, tell, { side: "tagged" });
   text.setBelow(found.words.map(({ tag, probability }) => `${tag}\n${perCent(probability)}`));
-  text.mark(found.words.map(({ tag, wanted }) => wanted !== null && wanted !== tag), "is-wrong");
+  const isWrong = found.words.map(({ tag, wanted }) => wanted !== null && wanted !== tag);
+  text.mark(isWrong, "is-wrong");
   const paint = (way) => text.colour(found.words.map(WAYS[ways[way]]));
   part("tag-controls").append(select("Colour by", ways, paint)[0]);
   paint(0);
-  text.show(Math.max(0, found.words.findIndex(({ kind }) => kind)));
+  const first = isWrong.includes(true) ? isWrong.indexOf(true) : found.words.findIndex(({ kind }) => kind);
+  text.show(Math.max(0, first));
   if (found.transitions) transitions(found.transitions, part);
 };
 
