@@ -297,6 +297,10 @@ class TrainedRun:
 
     def unseen_store(self) -> Any:
         """The run's own test or valid part, as its task stores it."""
+        return self._unseen
+
+    @cached_property
+    def _unseen(self) -> Any:
         opened, part = self._open(None, None)
         return self.task.store(opened, part, self.run.schema)
 

@@ -276,10 +276,17 @@ def inspect(
     text: Annotated[
         list[str] | None,
         typer.Option(
-            help="Text to read; - for standard input; twice to see two.", show_default="held-out text of the run"
+            help="Text to read, two that are labelled together with a TAB between; - for standard input; twice to see "
+            "two.",
+            show_default="held-out text of the run",
         ),
     ] = None,
-    target: Annotated[str | None, typer.Option(help="Pairs: target to read.", show_default="the model's own")] = None,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            help="Pairs: target to read. Labels, tags: what should be answered.", show_default="the model's own"
+        ),
+    ] = None,
     out: Annotated[Path, typer.Option(help="Page to write.")] = Path("inspect.html"),
     max_tokens: Annotated[int, typer.Option(help="Largest number of tokens to show.")] = 500,
     beam_width: Annotated[
@@ -289,7 +296,13 @@ def inspect(
     search_tokens: Annotated[int, typer.Option(help="Number of tokens that the search adds to a text.")] = 12,
     max_lags: Annotated[int, typer.Option(help="How many steps back gradients and influence are followed.")] = 100,
     pairs: Annotated[str | None, typer.Option(help="File of minimal pairs: beginning TAB good TAB bad.")] = None,
-    row: Annotated[int, typer.Option(help="Numbers, examples: row of the held-out part to read, from 0.")] = 0,
+    row: Annotated[int, typer.Option(help="Numbers, labels, tags: row of the held-out part to read, from 0.")] = 0,
+    phrase: Annotated[
+        str | None,
+        typer.Option(
+            help="Labels: phrase to put at many places of the text.", show_default="the word that moves the answer most"
+        ),
+    ] = None,
     analogy: Annotated[list[str] | None, typer.Option(help='Three words of an analogy: "man king woman".')] = None,
     seed: Annotated[int, typer.Option(help="Random seed of the tokens that are replaced.")] = 0,
     as_json: shared.AsJson = False,
@@ -312,6 +325,7 @@ def inspect(
         max_lags=max_lags,
         pairs=pairs,
         row=row,
+        phrase=phrase,
         analogies=tuple(analogy or ()),
         seed=seed,
     )
