@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from seqwise.data.annotated_toys import LANGUAGES, MOST_NAMES, language_rows, roles_in
+from seqwise.data.annotated_toys import LANGUAGES, MAX_NAMES, language_rows, roles_in
 from seqwise.data.label_files import open_labelled
 from seqwise.data.tag_files import open_tagged
 
@@ -17,7 +17,7 @@ def test_each_name_has_one_language() -> None:
     counts = Counter(row.answer for row in rows)
     assert set(counts) == set(LANGUAGES)
     assert min(counts.values()) > 200
-    assert len({row.texts for row in rows}) == len(rows) <= MOST_NAMES
+    assert len({row.texts for row in rows}) == len(rows) <= MAX_NAMES
     known = {row.texts[0]: row.answer for row in rows}
     assert (known["Deutschland"], known["Frankreich"], known["mercoledì"], known["воскресенье"]) == (
         "de",

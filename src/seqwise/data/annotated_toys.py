@@ -26,9 +26,9 @@ LANGUAGES = (
     *("cs", "da", "de", "en", "es", "et", "fi", "fr", "hr", "hu", "id", "it", "lv", "nl", "pl", "pt", "ro", "sv", "tr"),
     *("vi", "bg", "el", "mk", "ru", "uk"),  # the last five in other scripts, four of them in one
 )
-MOST_NAMES = 20_000
-MOST_WORDS = 200_000
-LONGEST_LINE = 60  # words; longer ones are texts in quotes by rule
+MAX_NAMES = 20_000
+MAX_WORDS = 200_000
+MAX_LINE_CHARACTERS = 60  # words; longer ones are texts in quotes by rule
 BUILTIN_NAMES = frozenset(dir(builtins))
 DEFINING = ("def", "class")
 NO_WORDS = (tokenize.NL, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING, tokenize.ENDMARKER)
@@ -47,7 +47,7 @@ def language_rows() -> list[LabelledRow]:
     names = {language: set(_names_of(babel.Locale.parse(language))) for language in LANGUAGES}
     counts = Counter(name for found in names.values() for name in found)
     rows = [LabelledRow((name,), language) for language, found in names.items() for name in found if counts[name] == 1]
-    return sorted(rows, key=lambda row: place_in_shuffle(row.texts[0]))[:MOST_NAMES]
+    return sorted(rows, key=lambda row: place_in_shuffle(row.texts[0]))[:MAX_NAMES]
 
 
 def _names_of(locale: object) -> Iterator[str]:
@@ -67,10 +67,10 @@ def role_sentences() -> list[Sentence]:
     num_words = 0
     for path in sorted(folder.glob("*.py"), key=lambda path: place_in_shuffle(path.name)):
         for line in roles_in(path.read_text(encoding="utf-8", errors="replace")):
-            if line.words not in found and len(line.words) <= LONGEST_LINE:
+            if line.words not in found and len(line.words) <= MAX_LINE_CHARACTERS:
                 found[line.words] = line
                 num_words += len(line.words)
-        if num_words >= MOST_WORDS:
+        if num_words >= MAX_WORDS:
             break
     return list(found.values())
 

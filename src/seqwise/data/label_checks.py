@@ -11,7 +11,7 @@ from .annotated import Answer, LabelledRow, in_order
 from .files import shown
 
 MAX_SHOWN = 5  # labels or lines in a sentence
-FEWEST_ROWS = 3  # to train, validate and test on
+MIN_ROWS = 3  # to train, validate and test on
 
 
 def labels_in(answer: Answer) -> tuple[str, ...]:
@@ -36,9 +36,9 @@ def named(labels: Sequence[str]) -> str:
 def check_rows(name: str, parts: dict[str, list[LabelledRow]]) -> None:
     """Enough to learn from: rows in each part, and two labels, or numbers that differ."""
     total = sum(len(rows) for rows in parts.values())
-    if total < FEWEST_ROWS:
+    if total < MIN_ROWS:
         raise DataError(
-            f"{name}: {counted(total, 'row')} with a text and an answer; {FEWEST_ROWS} are the fewest to train, "
+            f"{name}: {counted(total, 'row')} with a text and an answer; {MIN_ROWS} are the fewest to train, "
             "validate and test on. A model needs some hundred at least."
         )
     for part, rows in parts.items():

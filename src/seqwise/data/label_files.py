@@ -23,7 +23,7 @@ from .label_folders import is_label_folder, one_line, read_label_folder
 from .label_split import CUT_SPLIT, VALID_SHARE, split_labelled
 from .labelled import (
     KNOWN_NAMES,
-    MOST_WHOLE_NUMBERS,
+    MAX_WHOLE_NUMBERS,
     Roles,
     find_roles,
     find_texts,
@@ -38,7 +38,7 @@ from .text_tables import TABLE_KINDS, Cell, Table, is_number, read_table
 ACCEPTED = "a .csv, .tsv or .jsonl file, or a folder with a folder or a file for each label"
 MISSING_NUMBERS = ("", "na", "n/a", "nan", "null", "none")
 LABEL_MARKS = ("|", ";", ",")  # between the labels of a cell that has several
-MOST_NAMED = 10  # labels in the sentence on what was found
+MAX_NAMED = 10  # labels in the sentence on what was found
 
 
 @dataclass(frozen=True)
@@ -227,12 +227,12 @@ def _taken_for(table: Table, roles: Roles, given: dict[str, str]) -> str:
         for row in table.rows:
             found |= set(_labels(row.cells[place], mark) if roles.asks_for == "labels" else {_label(row.cells[place])})
         labels = in_order(found - {""})
-        told = f"labels in {roles.answer} ({len(labels)}: {', '.join(labels[:MOST_NAMED])}"
-        told += ", …)" if len(labels) > MOST_NAMED else ")"
+        told = f"labels in {roles.answer} ({len(labels)}: {', '.join(labels[:MAX_NAMED])}"
+        told += ", …)" if len(labels) > MAX_NAMED else ")"
         if not given and len(labels) > 2 and all(is_number(label) for label in labels):
             told += f" (if they are numbers to predict, add --columns number={roles.answer.removeprefix('column ')})"
     others = [name for name in table.names if name and name not in (*roles.texts, roles.answer)]
-    left = f"; not read: {', '.join(others[:MOST_NAMED])}" if others else ""
+    left = f"; not read: {', '.join(others[:MAX_NAMED])}" if others else ""
     return f"{table.path.name}: texts are in {texts}, {told}{left}{header}"
 
 
@@ -332,7 +332,7 @@ def _check_number_of_labels(table: Table, roles: Roles, rows: list[LabelledRow])
     if roles.asks_for != "label":
         return
     found = {row.answer for row in rows}
-    if len(found) > MOST_WHOLE_NUMBERS and 2 * len(found) > len(rows):
+    if len(found) > MAX_WHOLE_NUMBERS and 2 * len(found) > len(rows):
         some = named(sorted(map(str, found))[:3])
         raise DataError(
             f"{table.path}: {roles.answer} has {len(found):,} different cells in {len(rows):,} rows ({some}, …), too "

@@ -16,7 +16,7 @@ from .source import DEFAULT_SPLIT, PARTS, split_edges
 
 VALID_SHARE = 10  # per cent of the training part, where there is a part to test on and none to validate on
 CUT_SPLIT = f"{100 - VALID_SHARE}/{VALID_SHARE}"
-LARGEST_SHARE = 20  # of the rows, one in so many, that may share their first text and stay together for it
+MAX_SHARE = 20  # of the rows, one in so many, that may share their first text and stay together for it
 T = TypeVar("T")
 
 
@@ -79,7 +79,7 @@ def split_labelled(name: str, rows: Sequence[LabelledRow], split: str | None) ->
     by_first: dict[str, int] = {}
     for row in rows:
         by_first[row.texts[0]] = by_first.get(row.texts[0], 0) + 1
-    few = max(by_first.values(), default=0) * LARGEST_SHARE <= len(rows)
+    few = max(by_first.values(), default=0) * MAX_SHARE <= len(rows)
     num_texts = 1 if few else 2
     return deal(
         name,

@@ -26,8 +26,8 @@ from .tag_layouts import write_tagged as write_tagged
 
 CONLL_PARTS = {"testa": "valid", "testb": "test"}  # as in eng.testa
 NO_TAG = "_"  # in .conllu
-FEWEST_ROWS = 3
-MOST_NAMED = 10  # tags in the sentence on what was found
+MIN_ROWS = 3
+MAX_NAMED = 10  # tags in the sentence on what was found
 
 
 @dataclass(frozen=True)
@@ -203,7 +203,7 @@ def _are(lines: Sequence[int]) -> str:
 
 def _taken_for(path: Path, layout: TagLayout, columns: Sequence[str], sentences: Sequence[Sentence]) -> str:
     found = sorted({tag for sentence in sentences for tag in sentence.tags})
-    tags = f"{len(found)}: {', '.join(found[:MOST_NAMED])}{', …' if len(found) > MOST_NAMED else ''}"
+    tags = f"{len(found)}: {', '.join(found[:MAX_NAMED])}{', …' if len(found) > MAX_NAMED else ''}"
     if layout.kind == "conllu":
         how = f"tags are {layout.tags.upper()} ({tags})"
     elif layout.kind == "slots":
@@ -222,9 +222,9 @@ def _taken_for(path: Path, layout: TagLayout, columns: Sequence[str], sentences:
 
 def _check_sentences(name: str, parts: dict[str, list[Sentence]]) -> None:
     total = sum(len(some) for some in parts.values())
-    if total < FEWEST_ROWS:
+    if total < MIN_ROWS:
         raise DataError(
-            f"{name}: {counted(total, 'sentence')} with words and tags; {FEWEST_ROWS} are the fewest to train, "
+            f"{name}: {counted(total, 'sentence')} with words and tags; {MIN_ROWS} are the fewest to train, "
             "validate and test on. A model needs some hundred at least."
         )
     for part, some in parts.items():

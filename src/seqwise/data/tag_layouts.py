@@ -32,8 +32,8 @@ ENTITY_TAG = re.compile(r"O|[BIESLU]-\S+")
 DOCUMENT = "-DOCSTART-"
 EXTRA_WORD = re.compile(r"\d+[-.]\d+")  # a range of several words, or an empty node
 LOOKED_AT = 1000  # lines
-FEWEST_LINES = 20  # to take words and tags for such that are not marked as entities
-LONGEST_TAG = 30
+MIN_LINES = 20  # to take words and tags for such that are not marked as entities
+MAX_TAG_CHARACTERS = 30
 
 
 @dataclass(frozen=True)
@@ -100,8 +100,8 @@ def has_columns(path: Path) -> bool:
     if all(ENTITY_TAG.fullmatch(tag) for tag in tags):
         return True
     are_words = separator == "\t" and all(len(word.split()) == 1 for word in words)
-    are_tags = all(0 < len(tag) <= LONGEST_TAG and " " not in tag for tag in tags)
-    return are_words and are_tags and len(tags) >= FEWEST_LINES and 4 * len(set(tags)) <= len(tags)
+    are_tags = all(0 < len(tag) <= MAX_TAG_CHARACTERS and " " not in tag for tag in tags)
+    return are_words and are_tags and len(tags) >= MIN_LINES and 4 * len(set(tags)) <= len(tags)
 
 
 def is_tag_file(path: Path) -> bool:

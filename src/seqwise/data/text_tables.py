@@ -28,7 +28,7 @@ TABLE_KINDS = (".csv", ".tsv", ".jsonl")
 SEPARATORS = {"\t": "TABs", ",": "commas", ";": "semicolons"}
 ONE_COLUMN = "\x1f"  # a separator that stands in no text
 LOOKED_AT = 1000  # lines, to choose the separator by
-MOST_CHARACTERS = (1 << 31) - 1  # in a cell: the csv module refuses a long text by itself
+MAX_CHARACTERS = (1 << 31) - 1  # in a cell: the csv module refuses a long text by itself
 NAME = re.compile(r"[^\W\d][\w.#-]*( [\w.#-]+)?")  # a cell that could be the name of a column
 TEXT_WORDS = 3  # words a cell in a column of texts
 UNNAMED = "column {}"
@@ -166,7 +166,7 @@ def _cut_quoted(lines: Sequence[str], separator: str, *, is_whole: bool) -> tupl
 
 @contextmanager
 def _long_cells() -> Iterator[None]:
-    before = csv.field_size_limit(MOST_CHARACTERS)
+    before = csv.field_size_limit(MAX_CHARACTERS)
     try:
         yield
     finally:

@@ -13,8 +13,8 @@ MIX_1, MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)  # o
 SHIFT_1, SHIFT_2, SHIFT_3 = np.uint64(30), np.uint64(27), np.uint64(31)
 OTHER, SMALL, CAPITAL, DIGIT = 0, 1, 2, 3  # kinds of characters
 NO_TRAIT = np.uint64(0)
-LONGEST_SUFFIX = 10
-SHAPE, FIRST_SUFFIX, FOLDED, WHOLE = 0, 1, LONGEST_SUFFIX + 1, LONGEST_SUFFIX + 2  # which trait stands where
+MAX_SUFFIX = 10
+SHAPE, FIRST_SUFFIX, FOLDED, WHOLE = 0, 1, MAX_SUFFIX + 1, MAX_SUFFIX + 2  # which trait stands where
 NUM_TRAITS = WHOLE + 1
 
 
@@ -55,7 +55,7 @@ def word_traits(ids, characters, is_first, folded, kinds):
         for place in range(1, length + 1):
             character = characters[w, length - place]
             backwards = _mix(backwards, np.uint64(folded[character] if character < len(folded) else character))
-            if place <= LONGEST_SUFFIX:
+            if place <= MAX_SUFFIX:
                 keys[w, FIRST_SUFFIX + place - 1] = backwards
         whole = np.uint64(FOLDED)
         for place in range(length):
