@@ -78,7 +78,7 @@ def _matrix(entry: Entry) -> str:
         name = f'<th scope="row">{_label(labels[place])}</th>'
         rows += f"<tr>{name}{cells}<td>{per_cent(counts[place] / total) if sum(counts) else ''}</td></tr>"
     heads = ["wanted", *(visible(label, limit=MAX_LABEL_CHARACTERS) for label in labels), "right"]
-    return titled_table(f"Answers of {escape(visible(entry.name))}", heads, rows, kind="confusion")
+    return titled_table("Confusion matrix", heads, rows, kind="confusion")
 
 
 def _confused(entry: Entry) -> str:
@@ -87,7 +87,7 @@ def _confused(entry: Entry) -> str:
         for wanted, said, num in entry.confused
     )
     heads = ["wanted", "answered", "times"]
-    return titled_table(f"Mistakes of {escape(visible(entry.name))}", heads, rows, kind="confusion")
+    return titled_table("Most frequent mistakes", heads, rows, kind="confusion")
 
 
 def _level(share: float) -> int:

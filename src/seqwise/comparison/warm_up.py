@@ -47,9 +47,9 @@ def with_sizes(config: Any) -> Any:
 
 
 def warm_up(folder: Path) -> None:
-    """Load what each trial would otherwise load at the cost of its share. Called before the first fork: nothing here
-    may start a thread."""
-    settings = Workspace(folder).settings
+    """Called before the first fork: nothing here may start threads of torch, which a child would wait for in vain."""
+    settings, threads = Workspace(folder).settings, torch.get_num_threads()
+    torch.set_num_threads(1)
     for name in settings.models:
         entrant = entrants(settings.task)[name]
         if entrant.learns_by == "gradients":
@@ -59,6 +59,7 @@ def warm_up(folder: Path) -> None:
             continue
         for kind in entrant.kinds:
             _compile(entrant, TINY[kind]())
+    torch.set_num_threads(threads)
 
 
 @dataclass(frozen=True)
