@@ -186,3 +186,13 @@ def test_families_that_do_not_do_it_are_named(world: Path, tmp_path: Path, termi
     told = terminal.refuses("train", world / "words.conll", "--model", "ngram", "--out", tmp_path / "x")
     assert "which ngram does not do. Families that do: hmm, window, conv, rnn, gru, lstm, gpt." in told
     assert Run.open(world / "counted").config.model_name == "hmm"
+
+
+def test_sets_that_have_a_name_are_learned_and_scored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their columns are their own: the run's data is read again without being told."""
+    monkeypatch.setattr("seqwise.data.annotated_toys.MAX_NAMES", 600)
+    monkeypatch.setattr("seqwise.data.annotated_toys.MAX_WORDS", 2000)
+    for data, family, chance in (("cldr-languages", "ngram", 0.1), ("python-roles", "hmm", 0.5)):
+        run = seqwise.train(data, family, out=tmp_path / data)
+        assert run.run.config.data.columns == []
+        assert seqwise.load(tmp_path / data).evaluate().accuracy > chance

@@ -140,8 +140,8 @@ def counts_by_part(title: str, counts: Mapping[str, Mapping[str, int]], of: Mapp
         rows.append([shown(name), *(cell for num, share in shares for cell in (f"{num:,}", f"{100 * share:.1f} %"))])
     if rest := names[MAX_LABELS:]:
         sums = [sum(found.get(name, 0) for name in rest) for found in counts.values()]
-        shares = zip(sums, of.values(), strict=True)
-        cells = (cell for num, total in shares for cell in (f"{num:,}", f"{100 * num / max(1, total):.1f} %"))
+        both = zip(sums, of.values(), strict=True)
+        cells = (cell for num, total in both for cell in (f"{num:,}", f"{100 * num / max(1, total):.1f} %"))
         rows.append([f"{len(rest):,} others", *cells])
     return rows
 

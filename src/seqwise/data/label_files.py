@@ -84,7 +84,8 @@ def open_labelled(
         notes.append(f"there is no part to validate on: it is {VALID_SHARE} % of the training part, shuffled")
         check_rows(name, parts)
     notes += notes_on(parts)
-    return LabelledData(name, parts, found.asks_for, words, notes, found.columns)  # type: ignore[arg-type]
+    is_set = not Path(sources[0]).exists()  # which knows its columns itself
+    return LabelledData(name, parts, found.asks_for, words, notes, () if is_set else found.columns)  # type: ignore[arg-type]
 
 
 def open_whole_labelled(

@@ -229,7 +229,8 @@ def read_tagged(model: Answerer, schema: Schema, row: TaggedRow, *, is_known: bo
     assert prediction.log_probs is not None
     ids, steps = batch.inputs["tokens"].ids[0], batch.targets[schema.main].steps[0].tolist()
     spans = list(zip(steps, [*steps[1:], len(ids) - 1], strict=True))
-    bits, expected = [math.nan] * len(ids), [[] for _ in ids]
+    bits = [math.nan] * len(ids)
+    expected: list[list[Expected]] = [[] for _ in ids]
     wanted = tags.encode(row.tags)
     for word, (step, tag) in enumerate(zip(steps, wanted.tolist(), strict=True)):
         log_probs = prediction.log_probs[0, word]
@@ -239,7 +240,7 @@ def read_tagged(model: Answerer, schema: Schema, row: TaggedRow, *, is_known: bo
         _pieces_of_words(spec.tokenizer, row.words, ids.tolist(), spans),
         ids.tolist(),
         bits,
-        cast(list[list[Expected]], expected),
+        expected,
         batch,
         trace,
         unit="bits a tag",
