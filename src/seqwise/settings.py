@@ -81,6 +81,7 @@ NOT_NEGATIVE = (
     *(
         "seed",
         "unfreeze_epochs",
+        "train_examples",
         "threads",
         "clip_norm",
         "clip_value",
@@ -153,6 +154,9 @@ class TrainingConfig:
     """Train the heads alone at first, and one more layer from the top after every so many epochs; 0 trains all."""
     max_epochs: float = 60.0
     """Minutes become steps for so many passes over the training part at most: more would only be overfitting."""
+    train_examples: int = 0
+    """Labels and tags: learn from so many rows of the training part, drawn by the seed with each label's share; 0 for
+    all."""
     train_tokens: int = 0
     """Counting and EM: number of tokens of the training part to learn from, from its beginning; 0 for all."""
     restarts: int = 1

@@ -6,7 +6,6 @@ import io
 import json
 import math
 import re
-from collections.abc import Callable, Iterator
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from seqwise.api import TrainedRun, train
 from seqwise.data.batch import prompt_batch
 from seqwise.errors import ConfigError, DataError
 from seqwise.inspection.heads import AttentionMap
-from seqwise.inspection.inspect import Inspection, InspectOptions, OverText, inspect_run
+from seqwise.inspection.inspect import InspectOptions, OverText, inspect_run
 from seqwise.inspection.minimal_pairs import Judged, about_halves, builtin_pairs
 from seqwise.inspection.page import write_inspection
 from seqwise.inspection.reading import END
@@ -428,33 +427,6 @@ def test_exactly_half_of_minimal_pairs_is_explained(runs: dict[str, TrainedRun])
 
 
 # --- in a browser -----------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def show(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
-    """Opens the page of inspections; at the end nothing was loaded and nothing complained."""
-    complaints: list[str] = []
-    asked: list[str] = []
-    contexts: list[Any] = []
-
-    def open_page(*found: Inspection, **options: Any) -> Any:
-        path = tmp_path / "inspect.html"
-        path.write_text(write_inspection(found), encoding="utf-8")
-        context = browser.new_context(viewport={"width": 1280, "height": 900}, **options)
-        contexts.append(context)
-        page = context.new_page()
-        page.on("console", lambda message: complaints.append(message.text))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("request", lambda request: asked.append(request.url))
-        page.goto(path.as_uri())
-        page.wait_for_selector("html[data-ready]", state="attached", timeout=20_000)
-        return page
-
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert complaints == []
-    assert all(url.startswith(("file:", "blob:")) for url in asked)
 
 
 def test_resting_on_a_token_shows_its_cost_gates_and_alternatives(show: Any, runs: dict[str, TrainedRun]) -> None:

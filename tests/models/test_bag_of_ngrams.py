@@ -82,7 +82,7 @@ def log_probs(model: BagOfNgrams, rows: list[list[int]]) -> np.ndarray:
 def to_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """Learning goes on until nothing is left to gain."""
     monkeypatch.setattr(bag_of_ngrams, "TOLERANCE", 1e-13)
-    monkeypatch.setattr(bag_of_ngrams, "MOST_PASSES", 3000)
+    monkeypatch.setattr(bag_of_ngrams, "MAX_PASSES", 3000)
 
 
 def design(
@@ -134,7 +134,7 @@ def test_min_count_counts_rows_and_not_occurrences() -> None:
 def test_where_grams_are_many_those_of_one_text_alone_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     rows, labels = [[0, 1, 0], [0, 1, 0], [0, 2, 0]], np.array([0, 0, 1])
     assert len(fitted(rows, labels, order=1).weights) == 2
-    monkeypatch.setattr(bag_of_ngrams, "MANY_GRAMS", 1)
+    monkeypatch.setattr(bag_of_ngrams, "MAX_SINGLE_GRAMS", 1)
     assert len(fitted(rows, labels, order=1).weights) == 1
     assert len(fitted(rows, labels, order=1, min_count=1).weights) == 2
 

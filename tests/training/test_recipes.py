@@ -132,8 +132,13 @@ def test_the_settings_of_a_recipe_build(
     for part in toys.EXAMPLES:
         monkeypatch.setitem(toys.EXAMPLES, part, 100)
     (tmp_path / "cats.tsv").write_text("".join(f"cat {n}\t{n} chats\n" for n in range(300)))
+    rows = [(f"the {animal} {n} sat", animal) for n in range(100) for animal in ("cat", "rat")]
+    (tmp_path / "cats.csv").write_text("text,label\n" + "".join(f"{text},{label}\n" for text, label in rows))
+    tagged = (f"{text.split()[2]} O\n{animal} B-animal\nsat O\n" for text, animal in rows)
+    (tmp_path / "cats.conll").write_text("\n".join(tagged))
     task = task_of([file.recipe.data])
-    data = file.recipe.data if task == "label" else str(tmp_path / ("cats.tsv" if task == "pairs" else "cats.txt"))
+    other = {"pairs": "cats.tsv", "text": "cats.txt", "label": "cats.csv", "tags": "cats.conll"}
+    data = file.recipe.data if is_example_set(file.recipe.data) else str(tmp_path / other[task])
     data = "digits-pixels" if data.startswith("mnist") else data
     session = prepare(
         data, model=file.family, out=tmp_path / "run", config_file=path, overrides=file.recipe.quick if quick else []

@@ -14,6 +14,7 @@ from ..errors import ConfigError, SeqwiseError
 from ..wording import as_typed
 from . import options as shared
 from .data_commands import data_app
+from .layer_commands import probe
 from .terminal import note, say, write
 
 app = typer.Typer(
@@ -275,10 +276,17 @@ def inspect(
     text: Annotated[
         list[str] | None,
         typer.Option(
-            help="Text to read; - for standard input; twice to see two.", show_default="held-out text of the run"
+            help="Text to read, two that are labelled together with a TAB between; - for standard input; twice to see "
+            "two.",
+            show_default="held-out text of the run",
         ),
     ] = None,
-    target: Annotated[str | None, typer.Option(help="Pairs: target to read.", show_default="the model's own")] = None,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            help="Pairs: target to read. Labels, tags: what should be answered.", show_default="the model's own"
+        ),
+    ] = None,
     out: Annotated[Path, typer.Option(help="Page to write.")] = Path("inspect.html"),
     max_tokens: Annotated[int, typer.Option(help="Largest number of tokens to show.")] = 500,
     beam_width: Annotated[
@@ -288,7 +296,13 @@ def inspect(
     search_tokens: Annotated[int, typer.Option(help="Number of tokens that the search adds to a text.")] = 12,
     max_lags: Annotated[int, typer.Option(help="How many steps back gradients and influence are followed.")] = 100,
     pairs: Annotated[str | None, typer.Option(help="File of minimal pairs: beginning TAB good TAB bad.")] = None,
-    row: Annotated[int, typer.Option(help="Numbers, examples: row of the held-out part to read, from 0.")] = 0,
+    row: Annotated[int, typer.Option(help="Numbers, labels, tags: row of the held-out part to read, from 0.")] = 0,
+    phrase: Annotated[
+        str | None,
+        typer.Option(
+            help="Labels: phrase to put at many places of the text.", show_default="the word that moves the answer most"
+        ),
+    ] = None,
     analogy: Annotated[list[str] | None, typer.Option(help='Three words of an analogy: "man king woman".')] = None,
     seed: Annotated[int, typer.Option(help="Random seed of the tokens that are replaced.")] = 0,
     as_json: shared.AsJson = False,
@@ -311,6 +325,7 @@ def inspect(
         max_lags=max_lags,
         pairs=pairs,
         row=row,
+        phrase=phrase,
         analogies=tuple(analogy or ()),
         seed=seed,
     )
@@ -393,6 +408,9 @@ def check(
 
     if not verify_run(run, data, split=split, as_json=as_json):
         raise typer.Exit(1)
+
+
+app.command()(probe)
 
 
 @app.command()

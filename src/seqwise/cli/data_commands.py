@@ -25,7 +25,7 @@ def data_list(as_json: AsJson = False) -> None:
         return
     for found in catalogue():
         where = "built in" if found.built_in else "at hand" if found.at_hand else found.how_to_get
-        say(f"{found.name:<18} {found.title} [{found.licence}] ({where})")
+        say(f"{found.name:<21} {found.title} [{found.licence}] ({where})")
 
 
 @data_app.command("get")

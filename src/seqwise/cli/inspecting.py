@@ -10,7 +10,7 @@ from ..errors import ConfigError, DataError
 from ..inspection.inspect import Inspection, inspect_run
 from ..inspection.options import InspectOptions
 from ..inspection.page import save_inspection
-from ..inspection.readers import UNSEEN
+from ..inspection.readers import READERS, UNSEEN
 from ..wording import counted
 from .results import say_results
 from .terminal import note, say
@@ -46,7 +46,9 @@ def inspect_runs(
 
 
 def _unseen(run: TrainedRun) -> str | None:
-    """What is read where nothing is given: the first run's held-out text; rows of numbers each run finds by itself."""
+    """What is read where nothing is given: the first run's held-out text; rows each run finds by itself."""
+    if "row" in READERS[run.run.schema.kind].answers_options:
+        return None
     try:
         return run.unseen_text(UNSEEN)
     except DataError as error:

@@ -129,9 +129,8 @@ def bag_of_words(train: TextStore, store: TextStore, schema: Schema) -> Baseline
     validation. None where it would take long."""
     if len(train) > MAX_BAG_ROWS or len(train.tokens.ids) * schema.main_spec.size > MAX_BAG_WEIGHTS:
         return None
-    model, is_known = BagOfNgrams(BagConfig(order=1), schema), train.answers >= 0
-    num_texts = schema.input("tokens", TokenSpec).num_texts
-    model.fit(train.tokens.choose(is_known), train.answers[is_known], num_texts=num_texts)
+    model, known = BagOfNgrams(BagConfig(order=1), schema), train.choose(np.flatnonzero(train.answers >= 0))
+    model.fit(known.tokens, known.answers, num_texts=schema.input("tokens", TokenSpec).num_texts)
     kind = schema.input("tokens", TokenSpec).tokenizer.kind
     score = evaluate_answers(model, store, scored="baseline")
     return Baseline(f"a bag of {TOKENS_IN_WORDS.get(kind, 'tokens')}", score.segments)

@@ -208,7 +208,9 @@ def choose_models(asked: Sequence[str] | None, task: str) -> list[str]:
             raise ConfigError(f'unknown family "{name}". {did_you_mean(name, [*MODELS, *fitting])}')
         if name not in families and name not in fitting:
             raise ConfigError(f"{name} does not do the task {task}. Families that do: {', '.join(fitting)}.")
-    return [name for name, entrant in fitting.items() if not asked or name in asked or entrant.family in asked]
+    if asked:
+        return [name for name, entrant in fitting.items() if name in asked or entrant.family in asked]
+    return [name for name, entrant in fitting.items() if entrant.row.takes_part]
 
 
 def choose_seeds(minutes: float) -> int:

@@ -26,8 +26,8 @@ from .tag_layouts import write_tagged as write_tagged
 
 CONLL_PARTS = {"testa": "valid", "testb": "test"}  # as in eng.testa
 NO_TAG = "_"  # in .conllu
-FEWEST_ROWS = 3
-MOST_NAMED = 10  # tags in the sentence on what was found
+MIN_ROWS = 3
+MAX_NAMED = 10  # tags in the sentence on what was found
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def open_whole_tagged(
     """
     paths = [Path(source) for source in sources]
     name = " and ".join(path.name for path in paths)
-    found = _read_files({"train": paths}, columns)
+    found = read_tag_files({"train": paths}, columns)
     if not found.parts["train"]:
         raise DataError(f"{name}: no sentences with words and tags. Give some to score.")
     notes = found.notes
@@ -153,14 +153,14 @@ def _find(
                     f"{paths[0]}: cannot tell which file is the {part} part: {names}. Give them one by one."
                 )
     files |= {part: [Path(file)] for part, file in (("valid", valid), ("test", test)) if file is not None}
-    return name, _read_files(files, columns)
+    return name, read_tag_files(files, columns)
 
 
 def _named_set(name: str) -> TaggedParts:
     if is_tag_toy(name):
         from .annotated_toys import role_sentences
 
-        return TaggedParts({"train": role_sentences()})
+        return TaggedParts({"train": role_sentences()}, ["each line is there once, whatever it stands in"])
     if is_tag_set(name):
         from .annotated_sets import read_tag_set
 
@@ -168,7 +168,7 @@ def _named_set(name: str) -> TaggedParts:
     raise unknown_set(name)
 
 
-def _read_files(files: dict[str, list[Path]], columns: Sequence[str]) -> TaggedParts:
+def read_tag_files(files: dict[str, list[Path]], columns: Sequence[str]) -> TaggedParts:
     parts: dict[str, list[Sentence]] = {}
     notes: list[str] = []
     for part in PARTS:
@@ -203,7 +203,7 @@ def _are(lines: Sequence[int]) -> str:
 
 def _taken_for(path: Path, layout: TagLayout, columns: Sequence[str], sentences: Sequence[Sentence]) -> str:
     found = sorted({tag for sentence in sentences for tag in sentence.tags})
-    tags = f"{len(found)}: {', '.join(found[:MOST_NAMED])}{', …' if len(found) > MOST_NAMED else ''}"
+    tags = f"{len(found)}: {', '.join(found[:MAX_NAMED])}{', …' if len(found) > MAX_NAMED else ''}"
     if layout.kind == "conllu":
         how = f"tags are {layout.tags.upper()} ({tags})"
     elif layout.kind == "slots":
@@ -222,9 +222,9 @@ def _taken_for(path: Path, layout: TagLayout, columns: Sequence[str], sentences:
 
 def _check_sentences(name: str, parts: dict[str, list[Sentence]]) -> None:
     total = sum(len(some) for some in parts.values())
-    if total < FEWEST_ROWS:
+    if total < MIN_ROWS:
         raise DataError(
-            f"{name}: {counted(total, 'sentence')} with words and tags; {FEWEST_ROWS} are the fewest to train, "
+            f"{name}: {counted(total, 'sentence')} with words and tags; {MIN_ROWS} are the fewest to train, "
             "validate and test on. A model needs some hundred at least."
         )
     for part, some in parts.items():

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -50,7 +51,8 @@ class Entity(NamedTuple):
     """Behind the last word."""
 
 
-class Oddity(NamedTuple):
+@dataclass(frozen=True)
+class Oddity:
     """Something that a scheme does not allow."""
 
     what: str

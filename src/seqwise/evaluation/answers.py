@@ -185,7 +185,7 @@ class LabelScore:
             "by_label": figures_of(self.by_label),
             "labels": self.names,
             "confusion": self.confusion.tolist() if len(self.names) <= MAX_LABELS_WRITTEN else None,
-            "reliability": [one._asdict() for one in self.reliability],
+            "reliability": [vars(one) for one in self.reliability],
             "signature": self.signature,
         }
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -132,7 +133,8 @@ def auc(is_positive: np.ndarray, scores: np.ndarray) -> float | None:
     return float(wins / (positive * negative))
 
 
-class Bin(NamedTuple):
+@dataclass(frozen=True)
+class Bin:
     """Answers whose confidence lies above `low` and is not above `high`; the first bin has zero, too."""
 
     low: float

@@ -17,7 +17,7 @@ from .reading import Reading
 def to_plain(value: Any) -> Any:
     """Dataclasses become objects, arrays lists, and what is no number nothing."""
     if isinstance(value, Reading):  # the pass itself stays behind
-        shown = ("pieces", "source", "ids", "bits", "expected", "columns", "notes")
+        shown = ("pieces", "source", "ids", "bits", "expected", "columns", "answer", "wanted", "notes")
         return {name: to_plain(getattr(value, name)) for name in shown}
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: to_plain(getattr(value, field.name)) for field in fields(value)}

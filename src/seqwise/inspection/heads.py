@@ -41,11 +41,23 @@ class AttentionMap:
         return [_head(weights, is_cross=self.kind == CROSS) for weights in self.weights]
 
 
-def attention_maps(trace: Trace) -> list[AttentionMap]:
-    return [
-        AttentionMap(site, _kind(site, weights.shape), weights[0].detach().cpu().numpy())
-        for site, weights in trace.all("attention")
-    ]
+def attention_maps(trace: Trace, apart: tuple[np.ndarray, int] | None = None) -> list[AttentionMap]:
+    """`apart`: where a row of so many tokens was read as several (R, T), the token that each step is, -1 for none."""
+    found = []
+    for site, weights in trace.all("attention"):
+        noted = weights.detach().cpu().numpy()  # (R, H, T, S)
+        whole = noted[0] if apart is None else _joined(noted, *apart)
+        found.append(AttentionMap(site, _kind(site, weights.shape), whole))
+    return found
+
+
+def _joined(noted: np.ndarray, steps: np.ndarray, num_tokens: int) -> np.ndarray:
+    """Maps of rows that were read apart as one map, (H, T, S): from one row to another nothing looks."""
+    found = np.zeros((noted.shape[1], num_tokens, num_tokens), dtype=noted.dtype)
+    for weights, places in zip(noted, steps, strict=True):
+        is_there = places >= 0
+        found[:, places[is_there][:, None], places[is_there]] = weights[:, is_there][:, :, is_there]
+    return found
 
 
 def _kind(site: str, shape: tuple[int, ...]) -> str:

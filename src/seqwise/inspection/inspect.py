@@ -18,25 +18,29 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from ..data.batch import Batch, Tokens
+from ..data.schema import TAG
+from ..data.text_examples import TextStore
 from ..errors import ConfigError, DataError, SeqwiseError
 from ..models import num_parameters
-from ..models.contract import device_of, evaluating
+from ..models.contract import evaluating
 from ..models.ngram import USED
 from ..text import Tokenizer
 from .embeddings import EmbeddingSpace
+from .evidence import KINDS, Evidence, find_evidence
 from .gradient_flow import Factor, Flow, Truncation, factors, gradient_flow, source_gradients, truncation
 from .heads import AttentionMap, attention_maps
+from .held_out import Units, units_over_rows, units_over_text
 from .influence import Influence, influence_by_distance, loss_by_position
 from .minimal_pairs import Judged, builtin_pairs, judge, read_pairs_file
 from .options import InspectOptions
 from .positions import Positions, positions_of
 from .readers import READERS, Inspectable
-from .reading import END, Reading, pieces_of
+from .reading import END, Reading
 from .search_tree import SearchTree
-from .trace import record
+from .tagging import Tagging, find_tagging
 from .units import Tracking, find_units
 
 OVER_TEXT = (
@@ -97,6 +101,10 @@ class Inspection:
     """What was read, or where it is from."""
     parameters: int
     reading: Reading
+    evidence: Evidence | None = None
+    """Texts with a label or a number: what moved the answer."""
+    tagging: Tagging | None = None
+    """Words with a tag each."""
     over_text: list[OverText] = field(default_factory=list)
     tracked: list[Tracking] = field(default_factory=list)
     attention: list[AttentionMap] = field(default_factory=list)
@@ -145,18 +153,28 @@ def inspect_run(
 ) -> Inspection:
     """Look at how the model of `run` reads `text`, or where there is none its own held-out data.
 
-    Pairs: with a target, or the model's own.
+    Pairs: with a target, or the model's own. Labels and tags: the target is what should be answered, where it is known.
     """
     return _Inspector(run, text, target, options or InspectOptions()).inspect()
 
 
-def _placed(site: str, what: str, values: np.ndarray) -> OverText:
-    """Values (T, U) as they were noted, each put to the token it belongs to."""
-    if what == USED:  # is of the token that is predicted: the next
-        values = np.concatenate([np.zeros((1, 1)), values[:-1]])
+def _placed(site: str, what: str, values: Tensor, reading: Reading) -> OverText:
+    """Values (R, T, U) as they were noted, each put to the token it belongs to."""
+    noted = values.detach().double().cpu().numpy()
     if site.endswith("cells.1"):  # read from behind
-        values = values[::-1]
-    return OverText(site, what, values, SOURCE if ".encoder." in f".{site}." else TARGET)
+        noted = noted[:, ::-1]
+    over = noted[0] if reading.steps is None else put_back(noted, reading.steps, len(reading.pieces))
+    if what == USED:  # is of the token that is predicted: the next
+        over = np.concatenate([np.zeros((1, 1)), over[:-1]])
+    return OverText(site, what, over, SOURCE if ".encoder." in f".{site}." else TARGET)
+
+
+def put_back(values: np.ndarray, steps: np.ndarray, num_pieces: int) -> np.ndarray:
+    """What a network noted of rows (R, T', U) that it read of one row, at the pieces of that row, (T, U); zero
+    elsewhere."""
+    found = np.zeros((num_pieces, values.shape[2]))
+    found[steps[steps >= 0]] = values[steps >= 0]
+    return found
 
 
 def _with_known_targets(batch: Batch) -> Batch:
@@ -172,18 +190,21 @@ class _Inspector:
         self.run, self.model, self.options = run, run.model, options
         self.schema, self.reader = run.run.schema, READERS[run.run.schema.kind]
         self.is_neural, config = isinstance(self.model, nn.Module), run.run.config
-        if target is not None and not self.reader.has_source:
+        if target is not None and not self.reader.takes_target(self.schema):
             raise ConfigError(f"{run.path} was trained on {config.task}, which has no target; drop --target.")
-        if text is not None and not self.reader.reads_text:
+        self.is_given = text is not None
+        if self.is_given and not self.reader.reads_text(self.schema):
             raise ConfigError(
                 f"{run.path} reads {config.task}, not text; drop --text, and its own held-out data is read."
             )
+        self.target = target
         self.reading, text = self.reader.read(run, text, target, options)
         self.found = Inspection(
             run.path.name, config.model_name, config.task, text, num_parameters(self.model), self.reading
         )
 
     def inspect(self) -> Inspection:
+        self._answer()
         self._over_text()
         self._attention()
         self._flow()
@@ -199,7 +220,8 @@ class _Inspector:
         asked = {
             "analogies": bool(self.options.analogies) and "embeddings" in self.found.absent,
             "pairs": self.options.pairs is not None and "pairs" not in self.reader.answers_options,
-            "row": self.options.row > 0 and "row" not in self.reader.answers_options,
+            "row": self.options.row > 0 and (self.is_given or "row" not in self.reader.answers_options),
+            "phrase": self.options.phrase is not None and self.found.evidence is None,
         }
         for name in (name for name, is_unanswered in asked.items() if is_unanswered):
             self.reading.notes.append(f"{name} does not apply to {self.found.family} on {self.found.task}")
@@ -207,41 +229,46 @@ class _Inspector:
     def _absent(self, view: str, why: str) -> None:
         self.found.absent[view] = why
 
+    def _answer(self) -> None:
+        """What moved the answer to a text, and the tags of its words."""
+        if not self.reading.words:
+            return
+        if self.schema.kind == TAG:
+            self.found.tagging = find_tagging(self.model, self.schema, self.reading)
+        answered = [name for name, target in self.schema.targets.items() if target.head in KINDS]
+        for name in answered[:1]:
+            wanted = self.reading.wanted if self.target is not None and name == self.schema.main else None
+            self.found.evidence = find_evidence(
+                self.model, self.schema, self.reading, target=name, wanted=wanted or [], phrase=self.options.phrase
+            )
+
     def _over_text(self) -> None:
         trace, found = self.reading.trace, self.found
         for what in OVER_TEXT:
             for site, values in trace.all(what):
-                found.over_text.append(_placed(site, what, values[0].detach().double().cpu().numpy()))
+                found.over_text.append(_placed(site, what, values, self.reading))
         if not found.over_text:
             return self._absent("inside", f"{found.family} notes nothing that changes from token to token.")
-        held_out = self.held_out
-        if held_out is None or len(held_out) < 2:
-            return None
-        units, pieces = self._units_over(held_out)
+        units, pieces = self._units()
         if units:
             found.tracked = find_units(units, pieces, seed=self.options.seed)
         return None
 
-    def _units_over(self, ids: np.ndarray) -> tuple[dict[tuple[str, str], np.ndarray], list[str]]:
-        """States at every token of held-out text, read in segments; gates follow the same features less clearly."""
-        tokenizer = self.run.tokenizer
-        window = min(self.model.context or 256, 256, len(ids))
-        num_rows = len(ids) // window
-        rows = torch.from_numpy(ids[: num_rows * window].reshape(num_rows, window))
-        batch = Batch({"tokens": Tokens(rows)}, {"tokens": Tokens(rows)}).to(device_of(self.model))
-        with torch.inference_mode(), evaluating(self.model), record(self.model) as trace:
-            self.model.score(batch)
-        units = {
-            (site, what): values.flatten(0, 1).double().cpu().numpy()
-            for what in ("state", "memory", "hidden", "stream", "belief")
-            for site, values in trace.all(what)
-        }
-        return units, pieces_of(tokenizer, rows.flatten().tolist())
+    def _units(self) -> tuple[Units, list[str]]:
+        """Over held-out data; none where there is too little of it."""
+        held_out, rows = self.held_out, self.held_out_rows
+        if held_out is None or len(held_out) < 2:
+            return {}, []
+        if rows is not None:
+            return units_over_rows(self.model, self.tokenizer, rows, self.options.held_out_tokens)
+        return units_over_text(self.model, self.tokenizer, held_out)
 
     @cached_property
     def held_out(self) -> np.ndarray | None:
         """Tokens of the run's own held-out text; None where it is not at hand."""
         limit = self.options.held_out_tokens
+        if self.held_out_rows is not None:
+            return self.held_out_rows.tokens.ids[:limit]
         if not self.reader.is_running_text:
             return None
         try:
@@ -251,8 +278,21 @@ class _Inspector:
             return None
         return None if text is None else self.run.tokenizer.encode(text)[:limit]
 
+    @cached_property
+    def held_out_rows(self) -> TextStore | None:
+        """Texts of the run's own that are answered."""
+        if not self.reading.words:
+            return None
+        try:
+            store: TextStore = self.run.unseen_store()
+        except SeqwiseError as error:
+            self.reading.notes.append(f"the run's own held-out texts could not be read: {error}")
+            return None
+        return store
+
     def _attention(self) -> None:
-        self.found.attention = attention_maps(self.reading.trace)
+        steps, length = self.reading.steps, len(self.reading.pieces)
+        self.found.attention = attention_maps(self.reading.trace, None if steps is None else (steps, length))
         if self.reader.has_source and self.is_neural:
             self.found.source_gradients = source_gradients(self.model, self.reading.batch).cpu().numpy()
         if not self.found.attention:
@@ -268,6 +308,8 @@ class _Inspector:
         self.found.clipped = self._clipping()
         if self.reader.no_gradients:
             return self._absent("gradients", self.reader.no_gradients)
+        if self.reading.steps is not None:
+            return self._absent("gradients", "two texts are read each by itself; see under answer what moved it.")
         if len(self.reading.pieces) < 3:
             return self._absent("gradients", "one token has no past for a gradient to reach; give a longer text.")
         batch, steps = self.reading.batch, self.reader.flow_steps(self.reading)

@@ -20,7 +20,9 @@ class InspectOptions:
     held_out_tokens: int = 4000
     """How much held-out text the finder of units reads."""
     row: int = 0
-    """Numbers and examples: which one of the held-out part is read, or read first; from 0."""
+    """Numbers, labels, tags: which row of the held-out part is read, or read first; from 0."""
+    phrase: str | None = None
+    """Labels: what is put at many places of the text; where it is not said, the word that moves the answer most."""
     pairs: str | None = None
     """A file of minimal pairs; the built-in list where there is none."""
     analogies: tuple[str, ...] = ()

@@ -18,9 +18,15 @@ from .page_data import script_data
 from .scales import Scales
 from .views import VIEWS, Body
 
+SCRIPTS = ("parts.js", "figures.js", "answers.js", "inspect.js")
+"""In this order, in one function."""
+IF_ANSWERED = ("answer",)
+"""Views of what was answered to a text: where nothing was, there is no such tab."""
 LEADS = {
     "reading": "The stronger the colour, the less the model expected what stands there: hover over it, or step through "
     "with the arrow keys, to see what it cost, what was expected instead, and what went on inside.",
+    "answer": "What was answered, and which words moved it: blue ones speak for it, red ones against it, each with its "
+    "number; where several ways to ask agree, believe them, and where they do not, look twice.",
     "inside": "Choose a gate, a state or a belief, and look for units whose colour changes with something "
     "you can see in the text; where there is a table, it lists the units that follow a feature of unseen "
     "text most closely, beside what chance would give.",
@@ -39,6 +45,7 @@ LEADS = {
 }
 TITLES = {
     "reading": "Reading",
+    "answer": "Answer",
     "inside": "Inside",
     "attention": "Attention",
     "gradients": "Gradients",
@@ -51,7 +58,9 @@ TITLES = {
 
 def write_inspection(found: Sequence[Inspection]) -> str:
     """One model, or two side by side on the same text."""
-    sections = [_section(found, view, body) for view, body in VIEWS.items()]
+    is_answered = any(one.evidence is not None or one.tagging is not None for one in found)
+    views = {view: body for view, body in VIEWS.items() if is_answered or view not in IF_ANSWERED}
+    sections = [_section(found, view, body) for view, body in views.items()]
     names = _names(found)
     facts = {
         name: f"{one.family}, {count(one.parameters)} {plural(one.parameters, 'number')}; "
@@ -72,7 +81,7 @@ def write_inspection(found: Sequence[Inspection]) -> str:
         head=fact_list(facts) + warnings,
         opening="".join(embedded_json(f"model-{place}", script_data(one)) for place, one in enumerate(found)),
         style=_own("inspect.css"),
-        script=_own("inspect.js"),
+        script=f'(() => {{\n"use strict";\n{"".join(map(_own, SCRIPTS))}}})();\n',
     )
 
 

@@ -13,9 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from ..pages.quantities import number, per_cent
 from ..pages.text import visible
+from .evidence import Evidence
 from .heads import AttentionMap
 from .inspect import Inspection
+from .tagging import Tagging
 
 MAX_PIECE_CHARACTERS = 40  # of a token
 IMPOSSIBLE = "impossible"
@@ -26,7 +29,7 @@ LEVELS = ((4e6, 256), (10e6, 52), (20e6, 16), (math.inf, 6))  # numbers of atten
 def script_data(one: Inspection) -> dict[str, Any]:
     """Of one model, for JSON."""
     reading, maps = one.reading, all_maps(one)
-    shown_option = piece_named if one.reading.is_text else visible
+    shown_option = piece_named if reading.is_text and not reading.is_answer else visible
     levels = _levels(sum(each.weights.size for each in maps))
     return {
         "task": one.task,
@@ -38,6 +41,8 @@ def script_data(one: Inspection) -> dict[str, Any]:
             [[shown_option(option.piece), round(np.nan_to_num(option.probability), 4)] for option in options]
             for options in reading.expected
         ],
+        "evidence": None if one.evidence is None else _evidence_data(one.evidence),
+        "tagging": None if one.tagging is None else _tagging_data(one.tagging),
         "inside": [
             {
                 "name": site_name(layer.site, layer.what),
@@ -56,6 +61,58 @@ def script_data(one: Inspection) -> dict[str, Any]:
             }
             for each in maps
         ],
+    }
+
+
+def _evidence_data(found: Evidence) -> dict[str, Any]:
+    return {
+        "answers": [visible(answer, limit=MAX_PIECE_CHARACTERS) for answer in found.answers],
+        "told": [told_score(found, place) for place in range(len(found.answers))],
+        "words": [piece_shown(word) for word in found.words],
+        "beginsText": found.begins_text,
+        "methods": [
+            {
+                "name": each.method,
+                "values": each.values.round(4).tolist(),
+                "elsewhere": [round(value, 4) for value in each.elsewhere],
+            }
+            for each in found.attributions
+        ],
+        "pooling": None if found.pooling is None else found.pooling.round(4).tolist(),
+    }
+
+
+def told_score(found: Evidence, place: int) -> str:
+    """One of the answers, in a line."""
+    if not found.probabilities:
+        return ""
+    name = visible(found.answers[place], limit=MAX_PIECE_CHARACTERS)
+    return f"{name}: {per_cent(found.probabilities[place])}, log-odds {number(found.scores[place], 2)} nats"
+
+
+def _tagging_data(found: Tagging) -> dict[str, Any]:
+    moves = found.transitions
+    return {
+        "words": [
+            {
+                "word": piece_shown(word.word),
+                "tag": visible(word.tag),
+                "kind": visible(word.kind),
+                "probability": round(word.probability, 4),
+                "options": [[visible(option.piece), round(option.probability, 4)] for option in word.options],
+                "wanted": None if word.wanted is None else visible(word.wanted),
+                "bits": _cost(word.bits),
+            }
+            for word in found.words
+        ],
+        "restsOn": None if found.rests_on is None else found.rests_on.round(3).tolist(),
+        "transitions": moves
+        and {
+            "tags": [visible(tag) for tag in moves.tags],
+            "scores": [
+                [round(score, 3) if math.isfinite(score) else None for score in row] for row in moves.scores.tolist()
+            ],
+        },
     }
 
 

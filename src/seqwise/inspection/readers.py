@@ -16,6 +16,7 @@ from ..data.schema import (
     NEXT_VALUES,
     NUMBER,
     SEQUENCE,
+    TAG,
     LabelSpec,
     Schema,
     TokenSpec,
@@ -24,10 +25,13 @@ from ..data.schema import (
 )
 from ..decoding.settings import DecodingConfig
 from ..decoding.translate import token_limit
+from ..errors import DataError
 from ..goals.sequence import DEFAULT_RATIO, search_settings
 from ..run import Run
-from ..text import Tokenizer
+from ..text import TOKENIZERS, Tokenizer
+from ..wording import counted
 from .options import InspectOptions
+from .read_answers import labelled_row, read_labelled, read_tagged, tagged_row
 from .read_numeric import read_example, read_series
 from .reading import Reading, later_steps, prompt_of, read_pair, read_text
 from .search_tree import SearchTree, search_tree
@@ -54,17 +58,23 @@ class Inspectable(Protocol):
 class Reader(Protocol):
     """A row of READERS."""
 
-    reads_text: bool
-    """Whether it can be given a text; else it reads the run's own held-out data."""
     has_source: bool
-    """Whether what is read is answered by something else, which may be given too: the target."""
+    """Whether what is read is answered by a sequence of its own."""
     is_running_text: bool
     """Whether it reads on and on: then memory, units and truncation can be looked at."""
     answers_options: tuple[str, ...]
-    """Of InspectOptions, that say nothing elsewhere: pairs (of sentences), row."""
+    """Of InspectOptions, that say nothing elsewhere: pairs (of sentences), row, phrase."""
     no_gradients: str
     no_memory: str
     """Why there is nothing to see; empty where there is."""
+
+    def reads_text(self, schema: Schema) -> bool:
+        """Whether it can be given a text; else it reads the run's own held-out data."""
+        ...
+
+    def takes_target(self, schema: Schema) -> bool:
+        """Whether it can be given what is to be answered, too."""
+        ...
 
     def read(
         self, run: Inspectable, text: str | None, target: str | None, options: InspectOptions
@@ -86,10 +96,16 @@ class Reader(Protocol):
 
 
 class TextReader:
-    reads_text = is_running_text = True
+    is_running_text = True
     has_source = False
     answers_options: tuple[str, ...] = ("pairs",)
     no_gradients = no_memory = ""
+
+    def reads_text(self, schema: Schema) -> bool:
+        return True
+
+    def takes_target(self, schema: Schema) -> bool:
+        return False
 
     def read(
         self, run: Inspectable, text: str | None, target: str | None, options: InspectOptions
@@ -115,11 +131,17 @@ class TextReader:
 
 
 class PairReader:
-    reads_text = has_source = True
+    has_source = True
     is_running_text = False
     answers_options: tuple[str, ...] = ()
     no_gradients = "for pairs, see under attention what reaches each token of the source."
     no_memory = "a translation depends on its whole source; see attention."
+
+    def reads_text(self, schema: Schema) -> bool:
+        return True
+
+    def takes_target(self, schema: Schema) -> bool:
+        return True
 
     def read(
         self, run: Inspectable, text: str | None, target: str | None, options: InspectOptions
@@ -149,10 +171,16 @@ class PairReader:
 
 
 class SeriesReader:
-    reads_text = has_source = is_running_text = False
+    has_source = is_running_text = False
     answers_options: tuple[str, ...] = ("row",)
     no_gradients = ""
     no_memory = "it is measured by replacing tokens of a text."
+
+    def reads_text(self, schema: Schema) -> bool:
+        return False
+
+    def takes_target(self, schema: Schema) -> bool:
+        return False
 
     def read(
         self, run: Inspectable, text: str | None, target: str | None, options: InspectOptions
@@ -171,17 +199,42 @@ class SeriesReader:
         return None
 
 
+def _tokenizer_of(schema: Schema) -> Tokenizer | None:
+    """Of texts that are answered; None where numbers are, or symbols without names."""
+    spec = schema.only_input()
+    return spec.tokenizer if isinstance(spec, TokenSpec) and spec.tokenizer.kind in TOKENIZERS else None
+
+
 class AnswerReader:
-    reads_text = has_source = is_running_text = False
-    answers_options: tuple[str, ...] = ("row",)
+    """A text, two with a TAB between them, or a row of the held-out part; sequences of numbers by their row alone."""
+
+    has_source = is_running_text = False
+    answers_options: tuple[str, ...] = ("row", "phrase")
     no_gradients = ""
-    no_memory = "it is measured by replacing tokens of a text."
+    no_memory = "it is measured by what comes next, and here a whole sequence is answered."
+
+    def reads_text(self, schema: Schema) -> bool:
+        return _tokenizer_of(schema) is not None
+
+    def takes_target(self, schema: Schema) -> bool:
+        return _tokenizer_of(schema) is not None
 
     def read(
         self, run: Inspectable, text: str | None, target: str | None, options: InspectOptions
     ) -> tuple[Reading, str]:
-        schema, store, row = run.run.schema, run.unseen_store(), options.row
-        spec = schema.main_spec
+        schema = run.run.schema
+        if _tokenizer_of(schema) is None:
+            return self._read_numbers(run, options.row)
+        is_known, where = text is None or target is not None, ""
+        if text is None:
+            row, where = _held_out_row(run, options.row), _place(options.row)
+        else:
+            row = labelled_row(text, target, schema)
+        reading = read_labelled(run.model, schema, row, is_known=is_known, max_tokens=options.max_tokens)
+        return reading, where + " / ".join(row.texts)
+
+    def _read_numbers(self, run: Inspectable, row: int) -> tuple[Reading, str]:
+        store, spec = run.unseen_store(), run.run.schema.main_spec
         labels = spec.names if isinstance(spec, LabelSpec) else []
         reading = read_example(run.model, store, labels, row=row)
         answer = spec.decode(store.answers[row]) if labels else f"{float(store.answers[row]):.4g}"
@@ -194,7 +247,54 @@ class AnswerReader:
         return "all answers are weighed at once; see the last step under reading."
 
     def tokenizer(self, schema: Schema) -> Tokenizer | None:
-        return None
+        return _tokenizer_of(schema)
+
+
+class TagReader:
+    """Words with white space between them, or a row of the held-out part."""
+
+    has_source = is_running_text = False
+    answers_options: tuple[str, ...] = ("row", "phrase")
+    no_gradients = "a tag may rest on words before and behind it; see under answer which these are."
+    no_memory = "it is measured by what comes next, and here each word is answered."
+
+    def reads_text(self, schema: Schema) -> bool:
+        return True
+
+    def takes_target(self, schema: Schema) -> bool:
+        return True
+
+    def read(
+        self, run: Inspectable, text: str | None, target: str | None, options: InspectOptions
+    ) -> tuple[Reading, str]:
+        schema, where = run.run.schema, ""
+        is_known = text is None or target is not None
+        if text is None:
+            row, where = _held_out_row(run, options.row), _place(options.row)
+        else:
+            row = tagged_row(text, target, schema.target(schema.main, LabelSpec))
+        reading = read_tagged(run.model, schema, row, is_known=is_known, max_tokens=options.max_tokens)
+        return reading, where + " ".join(row.words)
+
+    def flow_steps(self, reading: Reading) -> Sequence[int]:
+        return []
+
+    def search(self, run: Inspectable, reading: Reading, options: InspectOptions) -> str:
+        return "the tags of a row are weighed together, not one after the other; see them under answer."
+
+    def tokenizer(self, schema: Schema) -> Tokenizer | None:
+        return schema.input("tokens", TokenSpec).tokenizer
+
+
+def _held_out_row(run: Inspectable, row: int) -> Any:
+    rows = run.unseen_store().rows
+    if row >= len(rows):
+        raise DataError(f"the part has {counted(len(rows), 'row')}; there is none with the number {row:,}.")
+    return rows[row]
+
+
+def _place(row: int) -> str:
+    return f"row {row:,} of the held-out part: "
 
 
 READERS: dict[str, Reader] = {
@@ -203,6 +303,7 @@ READERS: dict[str, Reader] = {
     LABEL: AnswerReader(),
     LABELS: AnswerReader(),
     NUMBER: AnswerReader(),
+    TAG: TagReader(),
     SEQUENCE: PairReader(),
 }
 """By the kind of the main target."""

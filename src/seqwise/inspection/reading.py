@@ -72,7 +72,15 @@ class Reading:
     is_text: bool = True
     """Whether pieces, read and expected, are segments of a text."""
     is_answer: bool = False
-    """Whether what is expected behind the last step is the answer to all of them."""
+    """Whether what is expected is the answer: behind the last step that to all of them, else that to the step."""
+    answer: list[str] = field(default_factory=list)
+    """Of a text: its label, all labels that were found right, its number, or a tag for each word."""
+    wanted: list[str] | None = None
+    """What should have been answered; None where it is not known."""
+    words: list[tuple[int, int]] = field(default_factory=list)
+    """Where each word of a text that is answered begins and ends among the pieces; boundaries are no words."""
+    steps: np.ndarray | None = None
+    """Where among the pieces each step stands that was read, (R, T'), -1 for padding; None where they are the same."""
     notes: list[str] = field(default_factory=list)
     """What a reader should know: text that was cut, characters never seen."""
 

@@ -16,15 +16,19 @@ class Scales:
         self.places: dict[str, list[float]] = {}
         self.values: dict[str, list[float]] = {}
 
-    def figure(self, lines: Sequence[Series], identity: str, title: str, about: str, x: Axis, y: Axis) -> str:
+    def figure(
+        self, lines: Sequence[Series], identity: str, title: str, about: str, x: Axis, y: Axis, *, least: float = 0.0
+    ) -> str:
+        """`least`: what the heights span at least, so that what hardly moves is seen to."""
         places, values = self.places.setdefault(title, []), self.values.setdefault(title, [])
         places += [place for line in lines for place, _ in line.points]
         values += [value for line in lines for _, value in line.points]
         values += [end for line in lines for ends in line.band for end in ends]
+        middle = (min(values, default=0.0) + max(values, default=0.0)) / 2
+        heights = [*values, middle - least / 2, middle + least / 2] if least else values
         if x.limits is not None:
             x = replace(x, limits=(x.limits[0], max(x.limits[1], *places)))
-        svg = line_chart(
-            lines, identity=identity, title=title, about=about, x=replace(x, beside=places), y=replace(y, beside=values)
-        )
+        x, y = replace(x, beside=places), replace(y, beside=heights)
+        svg = line_chart(lines, identity=identity, title=title, about=about, x=x, y=y)
         names = legend([(line.name, line.look) for line in lines]) if len(lines) > 1 else ""
         return f'<figure class="chart-box">{svg}{names}<figcaption>{escape(about)}</figcaption></figure>'

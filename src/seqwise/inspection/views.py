@@ -13,10 +13,12 @@ from ..pages.elements import embedded_json, shown, titled_table
 from ..pages.quantities import number, per_cent
 from ..pages.text import visible
 from ..wording import counted
+from .answer_views import answer
 from .gradient_flow import THROUGH, Flow
 from .inspect import Inspection
 from .minimal_pairs import about_halves, by_distance
 from .page_data import all_maps, pack, piece_named, piece_shown, site_name
+from .page_parts import map_box, strip_text
 from .scales import Scales
 from .tree import tree_chart
 
@@ -26,20 +28,25 @@ MAX_COLUMNS = 4  # of a series, that are drawn
 
 
 def _reading(one: Inspection, place: int, scales: Scales) -> str:
-    total = sum(bits for bits in one.reading.bits if not math.isnan(bits))
-    mean = total / max(1, one.reading.num_scored)
     spans = "".join(f"<span>{escape(piece_shown(piece))}</span>" for piece in one.reading.pieces)
-    unit = one.reading.unit
     source = ""
     if one.reading.source:
         pieces = "".join(f"<span>{escape(piece_shown(piece))}</span>" for piece in one.reading.source)
-        source = f'<p class="aside">Source</p>{_strip("source", pieces, needs_script=False)}'
+        source = f'<p class="aside">Source</p>{strip_text("source", pieces, needs_script=False)}'
     return (
-        f'<p class="aside">{number(mean, 2)} {unit}{_by_character(one, total)}, {number(total, 1)} in all</p>'
+        f'<p class="aside">{_total_cost(one)}</p>'
         f"{_columns_read(one, place, scales)}{source}"
-        f"<figure>{_strip('tokens', spans, needs_script=False)}</figure>"
+        f"<figure>{strip_text('tokens', spans, needs_script=False)}</figure>"
         '<div class="card needs-script" data-part="card" aria-live="polite"></div>'
     )
+
+
+def _total_cost(one: Inspection) -> str:
+    if one.reading.words and not one.reading.num_scored:
+        return "What should have been answered is not known; --target tells it."
+    total = sum(bits for bits in one.reading.bits if not math.isnan(bits))
+    mean = total / max(1, one.reading.num_scored)
+    return f"{number(mean, 2)} {one.reading.unit}{_by_character(one, total)}, {number(total, 1)} in all"
 
 
 def _by_character(one: Inspection, total: float) -> str:
@@ -48,7 +55,7 @@ def _by_character(one: Inspection, total: float) -> str:
     characters = sum(len(piece) for piece, bits in scored if not math.isnan(bits))
     return (
         f" ({number(total / characters, 2)} a character)"
-        if one.reading.is_text and not one.reading.source and characters
+        if one.reading.is_text and not one.reading.is_answer and not one.reading.source and characters
         else ""
     )
 
@@ -71,24 +78,6 @@ def _columns_read(one: Inspection, place: int, scales: Scales) -> str:
     return body
 
 
-def _strip(part: str, inside: str = "", *, needs_script: bool = True) -> str:
-    """The text, whose tokens can have the focus."""
-    kind = "strip-text needs-script" if needs_script else "strip-text"
-    label = "The source" if part == "source" else "The text"
-    return f'<div class="{kind}" data-part="{part}" role="group" aria-label="{label}" dir="auto">{inside}</div>'
-
-
-def _map(about: str, caption: str, *, kind: str = "map") -> str:
-    """What the script draws on, with names along its sides where there is room."""
-    return (
-        '<figure class="needs-script"><div class="map-box" data-part="map-box">'
-        '<div class="over" data-part="over" aria-hidden="true"></div>'
-        '<div class="beside" data-part="beside" aria-hidden="true"></div>'
-        f'<canvas data-part="map" class="{kind}" role="img" aria-label="{about}"></canvas></div>'
-        f"<figcaption>{caption}</figcaption></figure>"
-    )
-
-
 def _inside(one: Inspection, place: int, scales: Scales) -> str:
     if not one.over_text:
         return ""
@@ -102,8 +91,8 @@ def _inside(one: Inspection, place: int, scales: Scales) -> str:
     table = titled_table("Units that follow something", heads, rows, kind="units") if rows else ""
     return (
         '<div class="controls needs-script" data-part="controls"></div>'
-        f'<figure class="needs-script">{_strip("tokens")}</figure>'
-        + _map(
+        f'<figure class="needs-script">{strip_text("tokens")}</figure>'
+        + map_box(
             "All units over the text; the same numbers are in the text above and in --json",
             "Units from top to bottom, tokens from left to right. Choose a unit by its row.",
         )
@@ -136,8 +125,8 @@ def _attention(one: Inspection, place: int, scales: Scales) -> str:
     table = titled_table("What each head does", heads, rows, kind="heads") if rows else ""
     return (
         '<div class="controls needs-script" data-part="controls"></div>'
-        f'<figure class="needs-script">{_strip("tokens")}{_strip("source")}</figure>'
-        + _map(
+        f'<figure class="needs-script">{strip_text("tokens")}{strip_text("source")}</figure>'
+        + map_box(
             "Attention of each token to each other; a chosen token tells its own in words",
             "Rows look at columns. Hover over a token above, or click a row, to see where it looks.",
             kind="map is-square",
@@ -338,13 +327,14 @@ def _positions(one: Inspection, place: int, scales: Scales) -> str:
     data = embedded_json(f"positions-{place}", pack(one.positions.vectors))
     return (
         f"<p>{shown(one.positions.kind.capitalize())} positions.</p>{data}"
-        + _map("The position vectors", "Places from top to bottom, entries of the vector from left to right.")
+        + map_box("The position vectors", "Places from top to bottom, entries of the vector from left to right.")
         + chart
     )
 
 
 VIEWS: dict[str, Body] = {
     "reading": _reading,
+    "answer": answer,
     "inside": _inside,
     "attention": _attention,
     "gradients": _gradients,

@@ -66,11 +66,11 @@ from .contract import State, check_tokens
 
 STRENGTHS = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03)  # tried, from strong to weak
 USUAL_STRENGTH = 1.0  # where there is nothing to validate on
-MOST_WORSE = 2  # strengths in a row that validate no better: weaker ones are not tried
-MOST_PASSES = 100
+MAX_WORSE = 2  # strengths in a row that validate no better: weaker ones are not tried
+MAX_PASSES = 100
 TOLERANCE = 1e-4  # nats a text by which the objective may be above the lowest
-MANY_GRAMS = 1_000_000  # from here on, those that one text alone has are left out
-MOST_ORDER = 20
+MAX_SINGLE_GRAMS = 1_000_000  # from here on, those that one text alone has are left out
+MAX_ORDER = 20
 GOLDEN = (math.sqrt(5) - 1) / 2
 WIDEST, TEMPERATURE_STEPS = 3.0, 30  # of the search for the log of the temperature
 
@@ -90,8 +90,8 @@ class BagConfig:
     """What is added to each count in the ratios of naive Bayes: the more, the less is made of rare grams."""
 
     def __post_init__(self) -> None:
-        if not 1 <= self.order <= MOST_ORDER:
-            raise ConfigError(f"model.order = {self.order} should lie between 1 and {MOST_ORDER}.")
+        if not 1 <= self.order <= MAX_ORDER:
+            raise ConfigError(f"model.order = {self.order} should lie between 1 and {MAX_ORDER}.")
         if self.min_count < 0:
             raise ConfigError(f"model.min_count = {self.min_count} should be at least 1, or 0 to choose it by rule.")
         if not 0 <= self.strength < float("inf"):
@@ -151,14 +151,9 @@ class BagOfNgrams:
 
     def learn(self, train: TextStore, valid: TextStore, *, seed: int) -> None:
         """`fit` on rows as a task stores them; rows whose label training never had say nothing."""
-        is_known, is_asked = train.answers >= 0, valid.answers >= 0
-        self.fit(
-            train.tokens.choose(is_known),
-            train.answers[is_known],
-            num_texts=1 if train.segments is None else 2,
-            valid=(valid.tokens.choose(is_asked), valid.answers[is_asked]),
-            seed=seed,
-        )
+        known, asked = (store.choose(np.flatnonzero(store.answers >= 0)) for store in (train, valid))
+        num_texts = 1 if train.segments is None else 2
+        self.fit(known.tokens, known.answers, num_texts=num_texts, valid=(asked.tokens, asked.answers), seed=seed)
 
     def _grams(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
         """(1): the keys of the distinct grams of all rows, and where each row begins among them, (M+1,)."""
@@ -176,7 +171,7 @@ class BagOfNgrams:
         keys = np.sort(keys)
         first = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]])) if len(keys) else np.zeros(0, int)
         counts = np.diff(np.append(first, len(keys)))
-        min_count = self.config.min_count or (2 if len(first) > MANY_GRAMS else 1)
+        min_count = self.config.min_count or (2 if len(first) > MAX_SINGLE_GRAMS else 1)
         found = keys[first[counts >= min_count]]
         check_memory(
             8 * 6 * len(found) * self.num_labels,
@@ -218,7 +213,7 @@ class BagOfNgrams:
             if loss < best:
                 best, self.strength, self.temperature = loss, strength, temperature
                 kept = (problem.weights / temperature).astype(np.float32), problem.bias / temperature
-            if num_worse == MOST_WORSE:
+            if num_worse == MAX_WORSE:
                 break
         return kept
 
@@ -337,7 +332,7 @@ class _Problem:
         self.table[:, :, 0] *= self.strength / strength
         self.own_bias *= self.strength / strength
         self.strength = strength
-        for _ in range(MOST_PASSES):
+        for _ in range(MAX_PASSES):
             gap = ascend(
                 random.permutation(len(self.shares)),
                 self.columns,

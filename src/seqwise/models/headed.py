@@ -17,11 +17,11 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from ..data.batch import Batch
+from ..data.batch import Batch, Tokens
 from ..errors import ConfigError
 from ..layers.stream import Prediction
 from .contract import Body, Encoded, Head, Loss, State, Term
-from .siamese import Siamese
+from .siamese import Siamese, apart
 
 
 class HeadedModel(nn.Module):
@@ -109,6 +109,12 @@ class HeadedModel(nn.Module):
         if not self.continues:
             raise ConfigError("this model answers a whole sequence: it does not go on from a prompt.")
         return self.heads[self.main]
+
+    def as_read(self, tokens: Tokens) -> Tokens:
+        """The rows that the body reads of texts that are answered whole: long ones lack their middle, and two texts are
+        read each by itself, all first ones before all second ones."""
+        tokens = tokens.shortened(self.max_steps) if self.max_steps else tokens
+        return tokens if self.siamese is None else apart(tokens)
 
     def _encode(self, batch: Batch, state: State | None = None, *, with_layers: bool = False) -> Encoded:
         """A whole sequence is answered at once: nothing goes on from one to the next, and of texts that are too long

@@ -25,13 +25,13 @@ class Siamese(nn.Module):
         self.pooling, self.output_dim = pooling, 4 * pooling.output_dim
 
     def encode(self, body: Body, inputs: Fields, *, with_layers: bool = False) -> Encoded:
-        stream = body.encode({"tokens": _apart(only(inputs))}, None, with_layers=with_layers).stream
+        stream = body.encode({"tokens": apart(only(inputs))}, None, with_layers=with_layers).stream
         u, v = self.pooling(stream.hidden, stream.lengths).unflatten(0, (2, -1))  # (1)  (B, D) each
         hidden = torch.cat([u, v, (u - v).abs(), u * v], dim=-1)  # (2)
         return Encoded.of(hidden.unsqueeze(1), None, None, stream.layers)
 
 
-def _apart(tokens: Tokens) -> Tokens:
+def apart(tokens: Tokens) -> Tokens:
     """Rows of two texts -> all first texts, then all second ones, each up to its boundary: (B, T) -> (2B, T')."""
     segments = tokens.segments if tokens.segments is not None else torch.zeros_like(tokens.ids)
     is_token = torch.ones_like(segments, dtype=torch.bool) if tokens.is_token is None else tokens.is_token.clone()

@@ -151,6 +151,12 @@ def _rows(facts: Facts, context: int, wanted: int) -> int:
     return max(1, min(wanted, facts.train_tokens // (4 * context)))
 
 
+def _elmo(facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
+    is_long = (facts.minutes or DEFAULT_MINUTES) >= 10
+    model = {"model_dim": 128 if is_long else 64, "memory_dim": 512 if is_long else 256}
+    return {**model, "dropout": _dropout(facts, 0.1)}, {**_small_steps(facts, context=35, rows=32), "num_samples": 0}
+
+
 RULES = {
     "ngram": _ngram,
     "hmm": _hmm,
@@ -159,5 +165,6 @@ RULES = {
     "rnn": _recurrent,
     "gru": _recurrent,
     "lstm": _recurrent,
+    "elmo": _elmo,
     "gpt": _gpt,
 }
