@@ -92,9 +92,7 @@ class BagConfig:
 
     def __post_init__(self) -> None:
         if not 0 <= self.order <= MAX_ORDER:
-            raise ConfigError(
-                f"model.order = {self.order} should lie between 1 and {MAX_ORDER}, or be 0 to choose it."
-            )
+            raise ConfigError(f"model.order = {self.order} should lie between 1 and {MAX_ORDER}, or be 0 to choose it.")
         if self.min_count < 0:
             raise ConfigError(f"model.min_count = {self.min_count} should be at least 1, or 0 to choose it by rule.")
         if not 0 <= self.strength < float("inf"):

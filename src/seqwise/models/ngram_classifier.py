@@ -31,8 +31,9 @@ from torch import Tensor
 from ..data.batch import Batch, Tokens
 from ..data.pair_store import Rows
 from ..data.schema import Schema, TokenSpec
+from ..data.text_examples import TextStore
 from ..errors import CheckpointError, ConfigError
-from ..layers.stream import Prediction
+from ..layers.stream import Prediction, log_prob_of
 from .bag_of_ngrams import (
     Labelled,
     check_label_weights,
@@ -124,6 +125,11 @@ class NgramClassifier:
             best, kept = loss, (order, self.temperature, self.all, self.models)
         self.order, self.temperature, self.all, self.models = kept
 
+    def learn(self, train: TextStore, valid: TextStore, *, seed: int) -> None:
+        """`fit` on rows as a task stores them; rows whose label training never had say nothing."""
+        known, asked = (store.choose(np.flatnonzero(store.answers >= 0)) for store in (train, valid))
+        self.fit(known.tokens, known.answers, valid=(asked.tokens, asked.answers))
+
     def _count(self, order: int, texts: list[np.ndarray]) -> None:
         """The texts of each label, and of all."""
         self.order, self.temperature = order, 1.0
@@ -154,8 +160,8 @@ class NgramClassifier:
 
     def score(self, batch: Batch, state: State | None = None) -> tuple[Tensor, None]:
         """log p of each row's label, (B, 1)."""
-        wanted = batch.targets[self.field].ids.cpu().unsqueeze(1)
-        return self.log_probs(batch.inputs["tokens"]).gather(1, wanted), None
+        wanted = batch.targets[self.field].ids.cpu()
+        return log_prob_of(self.log_probs(batch.inputs["tokens"]), wanted).unsqueeze(1), None
 
     def predict(self, batch: Batch) -> Prediction:
         log_probs = self.log_probs(batch.inputs["tokens"])
