@@ -447,7 +447,8 @@ def test_the_seeds_of_an_entry_are_numbered_from_the_first() -> None:
 
 def test_without_a_wish_all_families_of_the_task_are_compared_in_the_order_of_the_lineage() -> None:
     for task in ("text", "numbers", "tags"):
-        assert choose_models(None, task) == schemas.families(task)
+        assert choose_models(None, task) == [name for name in schemas.families(task) if MODELS[name].takes_part]
+    assert choose_models(["elmo"], "text") == ["elmo"]  # who is asked for takes part
     assert choose_models(["gpt", "ngram", "gpt"], "text") == ["ngram", "gpt"]
 
 
