@@ -198,6 +198,21 @@ def test_the_strength_that_validates_best_is_kept() -> None:
     assert loss(chosen) <= min(map(loss, fixed)) + 1e-3
 
 
+def test_the_order_that_validates_best_is_kept() -> None:
+    """A pair of tokens tells the label, in this order only; what one alone tells is taken away."""
+    random = np.random.default_rng(0)
+    labels = np.arange(400) % 2
+    rows = [[0, *([1, 2] if label else [2, 1]), *random.integers(3, VOCAB, size=6).tolist(), 0] for label in labels]
+    halves = [(rows[a : a + 200], labels[a : a + 200]) for a in (0, 200)]
+    valid = (Rows.of(map(np.array, halves[1][0])), halves[1][1])
+    model = fitted(*halves[0], order=0, valid=valid)
+    assert model.order >= 2
+    other = BagOfNgrams(model.config, schemas.of_answers(2, vocab_size=VOCAB))
+    other.load_state_dict(model.state_dict())
+    np.testing.assert_array_equal(log_probs(other, rows), log_probs(model, rows))
+    assert fitted(*halves[0], order=0).order == bag_of_ngrams.USUAL_ORDER  # nothing to validate on
+
+
 def test_it_learns_what_is_planted() -> None:
     """A pair of tokens tells the label, in this order only."""
     random = np.random.default_rng(0)
@@ -345,8 +360,8 @@ def test_damaged_files_get_a_sentence() -> None:
 
 
 def test_mistakes_get_a_sentence() -> None:
-    with pytest.raises(ConfigError, match="order = 0 should lie between 1 and 20"):
-        BagConfig(order=0)
+    with pytest.raises(ConfigError, match="order = 21 should lie between 1 and 20, or be 0"):
+        BagConfig(order=21)
     with pytest.raises(ConfigError, match="alpha = 0 should be above 0"):
         BagConfig(alpha=0)
     with pytest.raises(ConfigError, match="min_count = -1"):
