@@ -24,6 +24,7 @@ from seqwise.comparison.table import write_markdown
 from seqwise.comparison.workspace import Workspace
 from seqwise.evaluation.answers import LabelScore, LabelSetScore, NumberScore
 from seqwise.evaluation.entities import TagScore
+from seqwise.models.ngram_family import METHODS
 from seqwise.training.preparing import prepare
 from seqwise.training.request import Request
 
@@ -133,7 +134,7 @@ def test_who_can_only_count_texts_takes_no_part_in_other_examples(tmp_path: Path
     folder.create(ComparisonRequest("parity:8", minutes=0.2, models=["ngram", "rnn"]).settings())
     jobs.prepare_data(folder.path, "data", never)
     prepared = folder.read("prepared.json")
-    assert prepared["unfit"] == ["ngram-bag"]
+    assert prepared["unfit"] == [f"ngram-{method}" for method in METHODS]
     assert "examples" not in prepared
 
 
