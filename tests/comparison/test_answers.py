@@ -24,6 +24,7 @@ from seqwise.comparison.table import write_markdown
 from seqwise.comparison.workspace import Workspace
 from seqwise.evaluation.answers import LabelScore, LabelSetScore, NumberScore
 from seqwise.evaluation.entities import TagScore
+from seqwise.models.ngram_family import METHODS
 from seqwise.training.preparing import prepare
 from seqwise.training.request import Request
 
@@ -62,8 +63,8 @@ def compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Does the jobs of a comparison one after the other, in a few steps each; returns the folder."""
 
     def in_steps(request: Request, **options: Any) -> Any:
-        is_network = request.model != "ngram"
-        return prepare(replace(request, minutes=None, steps=30 if is_network else None), **options)
+        steps = None if request.model in ("ngram", "hmm") else 30
+        return prepare(replace(request, minutes=None, steps=steps), **options)
 
     monkeypatch.setattr(jobs, "prepare", in_steps)
     monkeypatch.setattr(jobs, "MAX_OVERRUN", 1e9)
@@ -113,9 +114,10 @@ def test_labelled_text_is_compared_from_file_to_page(compared: Any, tmp_path: Pa
 
 
 def test_tagged_words_are_compared_from_file_to_page(compared: Any, tmp_path: Path) -> None:
-    folder = compared(write_flights(tmp_path / "flights.conll"), models=["window"], task="tags")
+    folder = compared(write_flights(tmp_path / "flights.conll"), models=["hmm", "window"], task="tags")
     found = aggregate(folder)
-    (entry,) = found.ladder
+    assert found.entry("hmm").more["f1"] > 0.9  # words tell it all
+    entry = found.entry("window")
     assert [row for row, *_ in entry.by_label] == ["city"]
     tagged = {row: (words, tags) for row, words, tags in found.tagged}
     wrong = sum(len(places) for _, places in entry.wrong_tags)
@@ -132,7 +134,7 @@ def test_who_can_only_count_texts_takes_no_part_in_other_examples(tmp_path: Path
     folder.create(ComparisonRequest("parity:8", minutes=0.2, models=["ngram", "rnn"]).settings())
     jobs.prepare_data(folder.path, "data", never)
     prepared = folder.read("prepared.json")
-    assert prepared["unfit"] == ["ngram-bag"]
+    assert prepared["unfit"] == [f"ngram-{method}" for method in METHODS]
     assert "examples" not in prepared
 
 
@@ -179,9 +181,10 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
 
-def test_what_is_loaded_before_the_fork_leaves_children_their_threads(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("write", "task"), [(write_reviews, "label"), (write_flights, "tags")])
+def test_what_is_loaded_before_the_fork_leaves_children_their_threads(tmp_path: Path, write: Any, task: str) -> None:
     folder = Workspace(tmp_path / "comparison")
-    folder.create(ComparisonRequest(write_reviews(tmp_path / "reviews.tsv"), minutes=0.2).settings())
+    folder.create(ComparisonRequest(write(tmp_path / "data.tsv"), minutes=0.2, task=task).settings())
     command = [sys.executable, "-c", FORKED, str(folder.path)]
     done = subprocess.run(command, env={**os.environ, "OMP_NUM_THREADS": "2"}, timeout=60, check=False)
     assert done.returncode == 0
