@@ -137,6 +137,9 @@ def test_a_row_of_the_held_out_part_is_read_with_its_answer(runs: dict[str, Trai
     assert found.reading.wanted == [row.answer]
     score = run.evaluate()
     assert found.reading.bits[-1] == pytest.approx(-score.log_probs[3, score.wanted[3]] / math.log(2), abs=1e-4)
+    other = next(name for name in ("good", "bad") if name != row.answer)
+    asked = run.inspect(row=3, target=other)  # what speaks for another answer than the right one
+    assert (asked.evidence.answers[0], asked.reading.wanted) == (other, [row.answer])
     with pytest.raises(DataError, match="none with the number 9,999"):
         run.inspect(row=9999)
 

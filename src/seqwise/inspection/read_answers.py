@@ -53,17 +53,23 @@ def labelled_row(text: str, target: str | None, schema: Schema) -> LabelledRow:
 
 def _given_answer(target: str, schema: Schema) -> Any:
     """A label by its name, several with | between them, or a number."""
-    spec = schema.main_spec
     if schema.kind == NUMBER:
         try:
             return float(target)
         except ValueError:
             raise ConfigError(f'--target "{target}" should be a number, as the model answers with one.') from None
-    assert isinstance(spec, LabelSpec)
+    return tuple(given_labels(target, schema)) if schema.kind == LABELS else given_labels(target, schema)[0]
+
+
+def given_labels(target: str, schema: Schema) -> list[str]:
+    """That are asked for, by their names; none of a number."""
+    spec = schema.main_spec
+    if not isinstance(spec, LabelSpec):
+        return []
     given = [name.strip() for name in target.split("|")] if schema.kind == LABELS else [target]
-    given = [name for name in given if name]
+    given = [name for name in given if name or schema.kind == LABEL]
     check_names(given, spec)
-    return tuple(given) if schema.kind == LABELS else target
+    return given
 
 
 def check_names(given: Sequence[str], spec: LabelSpec) -> None:
@@ -229,7 +235,8 @@ def read_tagged(model: Answerer, schema: Schema, row: TaggedRow, *, is_known: bo
     assert prediction.log_probs is not None
     ids, steps = batch.inputs["tokens"].ids[0], batch.targets[schema.main].steps[0].tolist()
     spans = list(zip(steps, [*steps[1:], len(ids) - 1], strict=True))
-    bits, expected = [math.nan] * len(ids), [[] for _ in ids]
+    bits = [math.nan] * len(ids)
+    expected: list[list[Expected]] = [[] for _ in ids]
     wanted = tags.encode(row.tags)
     for word, (step, tag) in enumerate(zip(steps, wanted.tolist(), strict=True)):
         log_probs = prediction.log_probs[0, word]
@@ -239,7 +246,7 @@ def read_tagged(model: Answerer, schema: Schema, row: TaggedRow, *, is_known: bo
         _pieces_of_words(spec.tokenizer, row.words, ids.tolist(), spans),
         ids.tolist(),
         bits,
-        cast(list[list[Expected]], expected),
+        expected,
         batch,
         trace,
         unit="bits a tag",

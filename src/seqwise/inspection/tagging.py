@@ -6,6 +6,7 @@ Shapes: W words, N tags.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -65,7 +66,7 @@ def find_tagging(model: Answerer, schema: Schema, reading: Reading) -> Tagging:
     assert found.log_probs is not None
     tags = found.answers[0].cpu().numpy()
     probabilities = found.log_probs[0].double().exp().cpu().numpy()  # (W, N)
-    wanted = reading.wanted or [None] * len(tags)
+    wanted: Sequence[str | None] = reading.wanted or [None] * len(tags)
     words = [
         TaggedWord(
             "".join(reading.pieces[begin:end]).strip(),
