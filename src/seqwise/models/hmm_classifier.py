@@ -30,7 +30,7 @@ from ..data.batch import Batch, Tokens, Values
 from ..data.schema import NEXT_TOKEN, NEXT_VALUES, Schema, Target, ValueSpec
 from ..errors import CheckpointError, ConfigError, DataError
 from ..kernels.hidden_chain import log_normal
-from ..layers.stream import Prediction
+from ..layers.stream import Prediction, log_prob_of
 from .bag_of_ngrams import label_field
 from .contract import State
 from .hmm import HMM, HMMConfig, Observed
@@ -104,8 +104,8 @@ class HMMClassifier:
 
     def score(self, batch: Batch, state: State | None = None) -> tuple[Tensor, None]:
         """log p of each row's label, (B, 1)."""
-        wanted = batch.targets[self.field].ids.cpu().unsqueeze(1)
-        return self.log_probs(batch.inputs[self.input]).gather(1, wanted), None
+        wanted = batch.targets[self.field].ids.cpu()
+        return log_prob_of(self.log_probs(batch.inputs[self.input]), wanted).unsqueeze(1), None
 
     def predict(self, batch: Batch) -> Prediction:
         log_probs = self.log_probs(batch.inputs[self.input])
