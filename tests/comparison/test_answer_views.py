@@ -74,8 +74,8 @@ def test_confidence_is_drawn_against_the_share_of_right_answers() -> None:
     found = example_of_labels()
     section = reliability(found, looks_of(found))
     tips = re.findall(r"<title>(.*?)</title>", section.body, re.DOTALL)
-    assert "lstm\nshare of right answers: 60.0 %\nprobability of the answer: 65.0 %" in tips
-    assert not any("20.0 %" in tip for tip in tips)  # three answers say nothing
+    assert "lstm\nshare of right answers, %: 60.0\nprobability of the answer, %: 65.0" in tips
+    assert not any("%: 20.0" in tip for tip in tips)  # three answers say nothing
     assert "ngram-bag 2.0 %, lstm 4.0 %, window 6.0 %" in text_of(section.body)
     assert reliability(example_of_tags(), looks_of(example_of_tags())).body == ""
 

@@ -115,8 +115,8 @@ def reliability(comparison: Comparison, looks: dict[str, Look]) -> Section:
         identity="reliability-chart",
         title="Reliability",
         about="The share of right answers of each model against the probability that it gave them.",
-        x=Axis("probability of the answer", per_cent, _in_tens, limits=(start, 1.0)),
-        y=Axis("share of right answers", per_cent, _in_tens, limits=(start, 1.0)),
+        x=Axis("probability of the answer, %", _tenths, _whole, limits=(start, 1.0)),
+        y=Axis("share of right answers, %", _tenths, _whole, limits=(start, 1.0)),
     )
     errors = [
         f"{shown(entry.name)} {per_cent(entry.more['calibration_error'])}"
@@ -133,8 +133,12 @@ def reliability(comparison: Comparison, looks: dict[str, Look]) -> Section:
     return Section("reliability", "Can their probabilities be trusted?", lead, body)
 
 
-def _in_tens(share: float) -> str:
-    return f"{100 * share:.0f} %"
+def _tenths(share: float) -> str:
+    return number(100 * share, 1)
+
+
+def _whole(share: float) -> str:
+    return number(100 * share, 0)
 
 
 def hardest(comparison: Comparison) -> Section:

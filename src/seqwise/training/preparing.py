@@ -332,7 +332,9 @@ def sizes_in_words(config: RunConfig, schema: Schema) -> str:
     shown: Sequence[str] = (
         ("method", *SHOWN, "pooling", "crf", "characters") if sees_all(schema) else ("smoothing", *SHOWN)
     )
-    model = ", ".join(f"{name} {settings[name]}" for name in shown if name in settings)
+    values = {name: settings[name] for name in shown if name in settings}
+    values |= {name: "by validation" for name in ("order", "num_states") if values.get(name) == 0}
+    model = ", ".join(f"{name} {value}" for name, value in values.items())
     if family(config.model_name).learns[schema.kind] != "gradients":
         return f"{config.model_name}: {model}"
     t = config.training
