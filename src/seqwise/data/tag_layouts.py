@@ -33,6 +33,7 @@ DOCUMENT = "-DOCSTART-"
 EXTRA_WORD = re.compile(r"\d+[-.]\d+")  # a range of several words, or an empty node
 LOOKED_AT = 1000  # lines
 MIN_LINES = 20  # to take words and tags for such that are not marked as entities
+MAX_COLUMN_CHARACTERS = 2_000  # of a line with a word and its tags
 MAX_TAG_CHARACTERS = 30
 
 
@@ -88,9 +89,13 @@ def has_columns(path: Path) -> bool:
     if not path.is_file():
         return False
     try:
-        lines = list(islice(lines_of(read_text(path)), LOOKED_AT))
+        beginning = next(read_text(path), "")
     except DataError:
         return False
+    lines = beginning.split("\n")[:LOOKED_AT]
+    if any(len(line) > MAX_COLUMN_CHARACTERS for line in lines):  # running text, or one endless line
+        return False
+    lines = lines[:-1] if not beginning.endswith("\n") and len(lines) < LOOKED_AT and len(lines) > 1 else lines
     separator = "\t" if any("\t" in line.strip() for line in lines) else None
     rows = [line.strip().split(separator) for line in lines if line.strip() and not line.startswith(("# ", DOCUMENT))]
     has_breaks = any(not line.strip() for line in lines[:-1])
