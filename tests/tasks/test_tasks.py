@@ -135,7 +135,7 @@ def test_an_unknown_task_gets_the_nearest_name(table: Path, tmp_path: Path) -> N
     ("data", "task", "name"),
     [
         ("x.csv", "numbers", "ngram"),
-        ("parity:8", "label", "hmm"),
+        ("parity:8", "label", "kalman"),
         ("cats.txt", "text", "kalman"),
     ],
 )
@@ -156,9 +156,7 @@ def test_a_family_that_does_not_do_the_task_is_told_with_those_that_do(
 
 
 def test_a_family_that_counts_words_reads_no_other_sequences(tmp_path: Path) -> None:
-    with pytest.raises(
-        ConfigError, match=r"parity:8 holds no texts, and ngram counts their words. Families that do: win"
-    ):
+    with pytest.raises(ConfigError, match=r"parity:8 is no text, and ngram labels texts only; choose another --model."):
         prepare("parity:8", model="ngram", out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 

@@ -70,7 +70,6 @@ def test_without_a_factor_groups_are_what_they_were() -> None:
 def test_layers_are_unfrozen_from_the_top() -> None:
     asked = [lowest_layer(step, 3, 0.5, 10) for step in (0, 4, 5, 9, 10, 15, 40)]
     assert asked == [3, 3, 2, 2, 1, 0, 0]
-    assert lowest_layer(0, 3, 0.0, 10) == 0
 
 
 class OneBatch:

@@ -90,7 +90,9 @@ class Asked:
 
     def precise(self) -> Asked:
         """The same in 64 bits."""
-        return replace(self, model=in_64_bits(self.model))
+        weights = self.model.parameters() if isinstance(self.model, nn.Module) else ()
+        is_precise = all(weight.dtype == torch.float64 for weight in weights)
+        return self if is_precise else replace(self, model=in_64_bits(self.model))
 
     def predict(self, tokens: Tokens) -> Prediction:
         batch = Batch({"tokens": tokens}, {}).to(device_of(self.model))

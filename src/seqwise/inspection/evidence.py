@@ -130,10 +130,9 @@ def find_evidence(
     with torch.inference_mode(), evaluating(model):
         found = asked.predict(tokens)
     names = spec.names if isinstance(spec, LabelSpec) else reading.answer
-    asked = replace(asked, answers=_asked_for(found, kind, names, wanted))
-    scale = spec.scale if isinstance(spec, NumberSpec) else 1.0
-    (scores,) = [row for part in asked.precise().each(tokens) for row in part]
-    offset = spec.mean if isinstance(spec, NumberSpec) else 0.0
+    asked = replace(asked, answers=_asked_for(found, kind, names, wanted)).precise()
+    scale, offset = (spec.scale, spec.mean) if isinstance(spec, NumberSpec) else (1.0, 0.0)
+    (scores,) = torch.cat(list(asked.each(tokens)))
     tokenizer = schema.input("tokens", TokenSpec).tokenizer
     attributions = _attributions(asked, tokens, reading.words, tokenizer, found, scale)
     probabilities = [] if found.log_probs is None else found.log_probs[0].double().exp()[list(asked.answers)].tolist()
@@ -260,16 +259,15 @@ def _moved(
     if len(gaps) < 2:
         return None
     places = sorted({round(place) for place in np.linspace(0, len(gaps) - 1, NUM_PLACES)})
-    precise = replace(asked.precise(), answers=[asked.answers[0]])
-    values = _values(precise, with_phrase(rest, moved, [gaps[place] for place in places]), unit)
+    values = _values(asked, with_phrase(rest, moved, [gaps[place] for place in places]), unit)
     return MovedPhrase(
         phrase,
         answer,
         places,
         values,
-        _values(precise, rest, unit)[0],
+        _values(asked, rest, unit)[0],
         None if span is None else sum(gap < span[0] for gap in gaps),
-        _values(precise, tokens, unit)[0],
+        _values(asked, tokens, unit)[0],
     )
 
 

@@ -37,6 +37,7 @@ from .influence import Influence, influence_by_distance, loss_by_position
 from .minimal_pairs import Judged, builtin_pairs, judge, read_pairs_file
 from .options import InspectOptions
 from .positions import Positions, positions_of
+from .read_answers import given_labels
 from .readers import READERS, Inspectable
 from .reading import END, Reading
 from .search_tree import SearchTree
@@ -221,6 +222,7 @@ class _Inspector:
             "analogies": bool(self.options.analogies) and "embeddings" in self.found.absent,
             "pairs": self.options.pairs is not None and "pairs" not in self.reader.answers_options,
             "row": self.options.row > 0 and (self.is_given or "row" not in self.reader.answers_options),
+            "target": self.target is not None and not self.is_given and self.found.tagging is not None,
             "phrase": self.options.phrase is not None and self.found.evidence is None,
         }
         for name in (name for name, is_unanswered in asked.items() if is_unanswered):
@@ -237,9 +239,9 @@ class _Inspector:
             self.found.tagging = find_tagging(self.model, self.schema, self.reading)
         answered = [name for name, target in self.schema.targets.items() if target.head in KINDS]
         for name in answered[:1]:
-            wanted = self.reading.wanted if self.target is not None and name == self.schema.main else None
+            wanted = given_labels(self.target, self.schema) if self.target and name == self.schema.main else []
             self.found.evidence = find_evidence(
-                self.model, self.schema, self.reading, target=name, wanted=wanted or [], phrase=self.options.phrase
+                self.model, self.schema, self.reading, target=name, wanted=wanted, phrase=self.options.phrase
             )
 
     def _over_text(self) -> None:

@@ -53,17 +53,23 @@ def labelled_row(text: str, target: str | None, schema: Schema) -> LabelledRow:
 
 def _given_answer(target: str, schema: Schema) -> Any:
     """A label by its name, several with | between them, or a number."""
-    spec = schema.main_spec
     if schema.kind == NUMBER:
         try:
             return float(target)
         except ValueError:
             raise ConfigError(f'--target "{target}" should be a number, as the model answers with one.') from None
-    assert isinstance(spec, LabelSpec)
+    return tuple(given_labels(target, schema)) if schema.kind == LABELS else given_labels(target, schema)[0]
+
+
+def given_labels(target: str, schema: Schema) -> list[str]:
+    """That are asked for, by their names; none of a number."""
+    spec = schema.main_spec
+    if not isinstance(spec, LabelSpec):
+        return []
     given = [name.strip() for name in target.split("|")] if schema.kind == LABELS else [target]
-    given = [name for name in given if name]
+    given = [name for name in given if name or schema.kind == LABEL]
     check_names(given, spec)
-    return tuple(given) if schema.kind == LABELS else target
+    return given
 
 
 def check_names(given: Sequence[str], spec: LabelSpec) -> None:

@@ -23,6 +23,7 @@ from ..data.schema import (
     ValueSpec,
     pair_tokenizers,
 )
+from ..data.text_examples import TextStore
 from ..decoding.settings import DecodingConfig
 from ..decoding.translate import token_limit
 from ..errors import DataError
@@ -223,7 +224,7 @@ class AnswerReader:
         self, run: Inspectable, text: str | None, target: str | None, options: InspectOptions
     ) -> tuple[Reading, str]:
         schema = run.run.schema
-        if _tokenizer_of(schema) is None:
+        if text is None and not isinstance(run.unseen_store(), TextStore):
             return self._read_numbers(run, options.row)
         is_known, where = text is None or target is not None, ""
         if text is None:

@@ -98,7 +98,7 @@ MODELS = {
     "hmm": Family(
         HMMConfig,
         build_hmm,
-        {NEXT_TOKEN: "em", NEXT_VALUES: "em", TAG: "counting"},
+        {NEXT_TOKEN: "em", NEXT_VALUES: "em", LABEL: "em", TAG: "counting"},
         1966,
         "the belief over hidden states",
         "what is seen is explained by something unseen that moves",

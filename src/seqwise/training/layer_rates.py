@@ -37,7 +37,5 @@ def _layer(name: str) -> int | None:
 
 
 def lowest_layer(step: int, top: int, unfreeze_epochs: float, steps_per_epoch: int) -> int:
-    """From which layer up weights learn at a step (2); 0 where all do."""
-    if not unfreeze_epochs:
-        return 0
+    """From which layer up weights learn at a step (2)."""
     return max(0, top - int(step / (unfreeze_epochs * steps_per_epoch)))

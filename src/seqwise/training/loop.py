@@ -181,8 +181,11 @@ class Trainer:
     def set_rate(self) -> float:
         """The rate of the next update, as the schedule and what went wrong before have it."""
         share = rate_at(self.progress.step, self.config) * self.progress.plateau_share
-        epochs, length = self.config.unfreeze_epochs, self.batches.steps_per_epoch
-        set_rate(self.optimizers, share, lowest_layer(self.progress.step, top_layer(self.optimizers), epochs, length))
+        lowest, epochs = 0, self.config.unfreeze_epochs
+        if epochs:
+            top, length = top_layer(self.optimizers), self.batches.steps_per_epoch
+            lowest = lowest_layer(self.progress.step, top, epochs, length)
+        set_rate(self.optimizers, share, lowest)
         return self.config.learning_rate * share
 
     def measure(self) -> str | None:

@@ -160,9 +160,9 @@ def check_does(model: str, schema: Schema, name: str) -> None:
 
 
 def can_learn(model: str, schema: Schema, store: object) -> bool:
-    """Families that count or iterate to answer for a whole sequence do so of texts, and of no other examples."""
+    """Families that count to answer for a whole sequence do so of texts, and of no other examples."""
     learns_by = family(model).learns[schema.kind]
-    return learns_by == "gradients" or schema.kind not in (LABEL, LABELS, NUMBER, TAG) or isinstance(store, TextStore)
+    return learns_by != "counting" or schema.kind not in (LABEL, LABELS, NUMBER, TAG) or isinstance(store, TextStore)
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,8 @@ WORD_ORDER = 3
 
 
 def sizes(model_name: str, facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
+    if model_name == "hmm":  # a model for each label, of short sequences
+        return {"num_states": 8, "smoothing": 0.1}, {"steps": 30, "restarts": 1}
     if model_name == "ngram":
         by_rule = COUNTED_ORDERS.get(facts.tokenizer, WORD_ORDER)
         return {"order": 0 if facts.tokens <= MAX_CHOSEN else by_rule}, {}

@@ -153,7 +153,9 @@ def _rows(facts: Facts, context: int, wanted: int) -> int:
 
 def _elmo(facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
     is_long = (facts.minutes or DEFAULT_MINUTES) >= 10
-    model = {"model_dim": 128 if is_long else 64, "memory_dim": 512 if is_long else 256}
+    model = {"model_dim": 128, "memory_dim": 512, "num_filters": 16}
+    if not is_long:
+        model = {"model_dim": 64, "memory_dim": 256, "num_filters": 8}
     return {**model, "dropout": _dropout(facts, 0.1)}, {**_small_steps(facts, context=35, rows=32), "num_samples": 0}
 
 
