@@ -97,6 +97,7 @@ BENCHMARKS = [
     Benchmark("ngram", needs=(data_set("ptb"), data_set("wikitext-2"), package("kenlm"), LINUX)),
     Benchmark("hmm", needs=(package("hmmlearn"),)),
     Benchmark("recurrent", "--repeats 2"),
+    Benchmark("crf", "--repeats 3"),
     Benchmark("generation", "--repeats 2", needs=(package("transformers"),)),
     Benchmark("training_step", "--repeats 2"),
     Benchmark("recording", "--repeats 2"),

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from seqwise.data.schema import (
     LABEL,
+    LABELS,
     NEXT_TOKEN,
     NEXT_VALUES,
     NUMBER,
     SEQUENCE,
+    TAG,
     LabelSpec,
     NumberSpec,
     Schema,
+    TagSpec,
     TokenSpec,
     ValueSpec,
     answer_schema,
     pair_schema,
     series_schema,
+    tag_schema,
     text_schema,
 )
 from seqwise.models import MODELS
@@ -45,6 +49,8 @@ def of_answers(num_labels: int, *, vocab_size: int = 0, num_columns: int = 0) ->
 def of_kind(kind: str, size: int) -> Schema:
     """Of some kind of target, with tokens, columns or labels in this number."""
     made = {NEXT_TOKEN: of_text(size), NEXT_VALUES: of_numbers(size), SEQUENCE: of_pairs(size)}
+    names, words = [str(label) for label in range(size)], TokenSpec(SymbolTokenizer(60), alphabet="0123456789")
+    made |= {LABELS: answer_schema(words, LabelSpec(names), several=True), TAG: tag_schema(words, TagSpec(names))}
     return {**made, LABEL: of_answers(size, num_columns=2), NUMBER: of_answers(0, num_columns=2)}[kind]
 
 

@@ -21,9 +21,9 @@ import seqwise
 from seqwise import tasks
 from seqwise.checks import TASK_NAMES
 from seqwise.data.examples import ExampleData, ExampleStore
-from seqwise.data.schema import LABEL, Schema, TokenSpec, answer_schema
+from seqwise.data.schema import LABEL, LabelSpec, Schema, TokenSpec, answer_schema
 from seqwise.errors import ConfigError, DataError
-from seqwise.evaluation.answers import AnswerScore
+from seqwise.evaluation.answers import LabelScore
 from seqwise.goals.answer import AnswerGoal
 from seqwise.goals.goal import OnProgress, Tell
 from seqwise.models.contract import Model
@@ -33,7 +33,7 @@ from seqwise.text.characters import CharTokenizer
 ANSWERS, LENGTH = ["no", "yes"], 6
 
 
-class FoundPalindromes(AnswerScore):
+class FoundPalindromes(LabelScore):
     def headline(self) -> str:
         return f"{100 * self.accuracy:.1f} % of the strings told apart"
 
@@ -53,7 +53,9 @@ class PalindromeGoal(AnswerGoal):
         **options: Any,
     ) -> FoundPalindromes:
         found = super().score(model, store, schema, config, scored=scored)
-        return FoundPalindromes(found.nats, found.is_right, None, f"palindromes|{found.signature}")
+        assert isinstance(found, LabelScore)
+        signature = f"palindromes|{found.signature}"
+        return FoundPalindromes(found.wanted, found.answers, found.log_probs, found.names, signature)
 
 
 class PalindromeTask:
@@ -143,7 +145,8 @@ def test_it_trains_evaluates_predicts_and_inspects(terminal: Any, strings: Path,
     assert found["results"][0]["accuracy"] > 0.9  # the share of no and yes is nearly even
     assert found["results"][0]["signature"].startswith("palindromes|")
     (tmp_path / "two.txt").write_text("abccba yes\nabcabc no\n")
-    assert terminal.run("predict", trained, tmp_path / "two.txt")[:2] == (0, "yes\nno\n")
+    code, out, _ = terminal.run("predict", trained, tmp_path / "two.txt")
+    assert (code, [line.split("\t")[0] for line in out.splitlines()]) == (0, ["yes", "no"])
     code, out, err = terminal.run("inspect", trained, "--out", tmp_path / "page.html")
     assert code == 0, err
     assert "whose answer is" in (tmp_path / "page.html").read_text()
@@ -190,10 +193,19 @@ def test_a_file_it_cannot_read_is_named(terminal: Any, tmp_path: Path) -> None:
 
 
 def test_families_that_do_not_label_are_refused(terminal: Any, strings: Path, tmp_path: Path) -> None:
+    code, _, err = terminal.run(
+        "train", strings, "--model", "kalman", "--task", "palindrome", "--out", tmp_path / "run"
+    )
+    assert code == 2
+    assert "is taken for palindrome (strings that may be palindromes), which kalman does not do" in err
+    assert "window, conv, rnn, gru, lstm, gpt." in err
+
+
+def test_a_family_that_counts_the_words_of_texts_is_refused(terminal: Any, strings: Path, tmp_path: Path) -> None:
     code, _, err = terminal.run("train", strings, "--model", "ngram", "--task", "palindrome", "--out", tmp_path / "run")
     assert code == 2
-    assert "is taken for palindrome (strings that may be palindromes), which ngram does not do" in err
-    assert "Families that do: window, conv, rnn, gru, lstm, gpt." in err
+    assert "strings.txt is no text, and ngram labels texts only; choose another --model." in err
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize("content", [None, "x = 1\n"])

@@ -91,6 +91,8 @@ def test_one_of_a_thing_is_told_as_one(terminal: Any, tmp_path: Path) -> None:
         ("--from runs/x brings its own; drop --tokenizer.", 'start_from="runs/x" brings its own; drop tokenizer=...'),
         ("--tokenizer bpe: numbers have none", 'tokenizer="bpe": numbers have none'),
         ("--columns goes with files: --columns en,de", 'columns=... goes with files: columns=["en", "de"]'),
+        ("such as --columns text=a,label=b.", 'such as columns=["text=a", "label=b"].'),
+        ("Try --columns tags=xpos, or", 'Try columns=["tags=xpos"], or'),
         ("Add --valid FILE.", "Add valid=FILE."),
         ("--set a.b=1: unknown", 'overrides=["a.b=1"]: unknown'),
         ("a lower rate (--set training.rate=0.003).", 'a lower rate (overrides=["training.rate=0.003"]).'),

@@ -14,7 +14,7 @@ torch is imported when one of these names is first used, not before.
 import os
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 # Threads that wait for each other spin; on a machine with other work that costs many times the work itself. Spinning
 # for a shorter while costs nothing measurable where the machine is free. Read by torch's OpenMP when it is loaded.

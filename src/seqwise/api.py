@@ -41,6 +41,7 @@ from .wording import all_speak_python, counted, speaks_python
 
 if TYPE_CHECKING:
     from .comparison.results import Comparison
+    from .evaluation.probes import Probes
     from .inspection.inspect import Inspection
     from .inspection.invariances import Invariance
 
@@ -310,6 +311,27 @@ class TrainedRun:
 
         options["analogies"] = tuple(options.get("analogies", ()))
         return inspect_run(self, text, target=target, options=InspectOptions(**options))
+
+    def probe(
+        self,
+        data: str | Path,
+        *,
+        task: str | None = None,
+        columns: Sequence[str] = (),
+        split: str = "test",
+        tell: Tell = lambda _: None,
+    ) -> Probes:
+        """What each layer knows of labels or tags: a linear probe on each, trained on the data's training part.
+
+        `split` is the part that probes are judged on.
+        """
+        from .evaluation.probes import probe_layers
+        from .training.probing import probe_stores
+
+        train, judged = probe_stores(
+            self.run, self.model, str(data), task=task, columns=columns, split=split, tell=tell
+        )
+        return probe_layers(self.model, train, judged)
 
     def check(
         self, data: str | Path | None = None, *, split: str | None = None, tell: Tell = lambda _: None

@@ -80,6 +80,8 @@ NOT_NEGATIVE = (
     "average_over",
     *(
         "seed",
+        "unfreeze_epochs",
+        "train_examples",
         "threads",
         "clip_norm",
         "clip_value",
@@ -125,8 +127,9 @@ class TrainingConfig:
     """Adam: decay of the mean of past gradients."""
     beta2: float = 0.95
     """Adam: decay of the mean of past squared gradients."""
-    schedule: Literal["linear", "cosine", "constant", "plateau", "inverse_sqrt"] = "linear"
-    """How the learning rate falls after the warm-up; plateau lowers it when validation does not improve."""
+    schedule: Literal["linear", "cosine", "constant", "plateau", "inverse_sqrt", "slanted_triangular"] = "linear"
+    """How the learning rate falls after the warm-up; plateau lowers it when validation does not improve. Slanted
+    triangular rises over a tenth of all steps and falls to a thirty-second (Howard & Ruder 2018)."""
     warmup_steps: int = 10
     """Steps of the warm-up, over which the learning rate rises from zero."""
     final_rate: float = 0.0
@@ -145,8 +148,15 @@ class TrainingConfig:
     """Largest number of parameters of a model whose sizes are chosen by rule; 0 sets no limit."""
     freeze: list[str] = field(default_factory=list)
     """Patterns of names of weights that stay as they are, such as "body.*"."""
+    layer_rate_factor: float = 1.0
+    """Learning rate of each layer as a share of that of the layer above it; below 1, low layers change less."""
+    unfreeze_epochs: float = 0.0
+    """Train the heads alone at first, and one more layer from the top after every so many epochs; 0 trains all."""
     max_epochs: float = 60.0
     """Minutes become steps for so many passes over the training part at most: more would only be overfitting."""
+    train_examples: int = 0
+    """Labels and tags: learn from so many rows of the training part, drawn by the seed with each label's share; 0 for
+    all."""
     train_tokens: int = 0
     """Counting and EM: number of tokens of the training part to learn from, from its beginning; 0 for all."""
     restarts: int = 1
@@ -190,6 +200,8 @@ class TrainingConfig:
                 raise ConfigError(f"training.{name} = {getattr(self, name)} should be above 0.")
         if self.stride is not None and self.stride < 1:
             raise ConfigError(f"training.stride = {self.stride} should be at least 1.")
+        if not 0 < self.layer_rate_factor <= 1:
+            raise ConfigError(f"training.layer_rate_factor = {self.layer_rate_factor} should be above 0 and at most 1.")
         for name in ("momentum", "beta1", "beta2"):
             if not 0 <= getattr(self, name) < 1:
                 raise ConfigError(f"training.{name} = {getattr(self, name)} should lie in [0, 1).")

@@ -28,9 +28,8 @@ LISTS = ("columns", "models", "tokenizers", "set")
 VERBS = {"train": "train", "compare": "compare", "generate": "load({}).generate", "evaluate": "load({}).evaluate"}
 VERBS |= {"predict": "load({}).predict", "inspect": "load({}).inspect", "check": "load({}).check"}
 
-VALUE = (
-    r'"[^"]*"|-?\d[\w./]*|[A-Z]{2,}\b|[\w.]+=[^\s,;)]*[^\s,;:).]|\w+(?:,\w+)+'  # what cannot be a word of the sentence
-)
+SETTINGS = r"[\w.]+=[^\s,;)]*(?:,[\w.]+=[^\s,;)]*)*[^\s,;:).]"
+VALUE = rf'"[^"]*"|-?\d[\w./]*|[A-Z]{{2,}}\b|{SETTINGS}|\w+(?:,\w+)+'  # what cannot be a word of the sentence
 OPTION = re.compile(
     rf"--({'|'.join(ONE_WORD)})(?: ([^\s;:,.)](?:[^\s;:,)]*[^\s;:,.)])?))?(?![\w-])|--([a-z][\w-]*)(?: ({VALUE}))?"
 )

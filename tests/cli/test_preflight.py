@@ -18,7 +18,7 @@ from seqwise.run import Run
 from seqwise.tasks import TASKS
 
 TEXT = "the cat sat on the mat.\nthe dog sat on the log.\na cat and a dog sat, and a frog.\n" * 40
-LABELLED = "text,label\n" + "".join(f"the film number {n} was good,{n % 2}\n" for n in range(40))
+DIARY = "day,height,mood\n" + "".join(f"the day number {n} was good,{n / 2},{n % 2}\n" for n in range(40))
 PROGRAM = """
 import sys
 from seqwise.cli import main
@@ -43,7 +43,7 @@ finally:
         ("train cats.txt --valid nowhere.txt", "nowhere.txt: no such file or folder."),
         ("train --resume --out nowhere", "nowhere: no such run folder."),
         ("train cats.txt --from nowhere", "nowhere: no such run folder."),
-        ("train labelled.csv", "labelled.csv: this looks like labelled text"),
+        ("train diary.csv", "diary.csv: it may hold texts (day) with an answer each"),
         ("evaluate nowhere", "nowhere: no such run folder."),
         ("evaluate . cats.txt", ".: is not a run folder: it has no config.toml."),
         ("evaluate run nowhere.txt", "nowhere.txt: no such file or folder."),
@@ -51,7 +51,7 @@ finally:
         ("compare nowhere.txt", "nowhere.txt: no such file or folder."),
         ("compare empty.txt", "empty.txt: the file is empty."),
         ("compare cats.txt --models lstm,gtp", 'unknown family "gtp". Did you mean "gpt"?'),
-        ("compare labelled.csv", "labelled.csv: this looks like labelled text"),
+        ("compare diary.csv", "diary.csv: it may hold texts (day) with an answer each"),
         ("compare --resume --out nowhere", "nowhere holds no comparison."),
         ("report nowhere", "nowhere holds no comparison."),
         ("generate nowhere", "nowhere: no such run folder."),
@@ -69,7 +69,7 @@ def test_a_mistake_is_told_before_anything_that_computes_is_imported(
     tmp_path: Path, arguments: str, sentence: str
 ) -> None:
     (tmp_path / "cats.txt").write_text(TEXT)
-    (tmp_path / "labelled.csv").write_text(LABELLED)
+    (tmp_path / "diary.csv").write_text(DIARY)
     for name in ("empty.txt", "empty.csv"):
         (tmp_path / name).touch()
     (tmp_path / "run").mkdir()

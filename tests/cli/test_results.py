@@ -29,6 +29,7 @@ COMMANDS = {
     "doctor": ["doctor", "--json"],
     "data list": ["data", "list", "--json"],
     "data check": ["data", "check", "poems.txt", "--json"],
+    "probe": ["probe", "network", "tags.conll", "--split", "valid", "--json"],
 }
 ELSEWHERE = {"compare"}  # takes minutes: tests/comparison/test_compare.py
 
@@ -52,6 +53,10 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / name).write_text(content)
     seqwise.train(folder / "poems.txt", "ngram", out=folder / "text")
     seqwise.train(folder / "numbers.csv", "kalman", out=folder / "numbers", steps=2)
+    tags = "".join(f"the X\n{word} N\nsat X\n\n" for word in ("cat", "dog", "rat", "hen") * 15)
+    (folder / "tags.conll").write_text(tags)
+    small = ["model.model_dim=4", "training.context=8"]
+    seqwise.train(folder / "poems.txt", "rnn", out=folder / "network", tokenizer="word", steps=2, overrides=small)
     for name, attention in (("pairs", "general"), ("blind", "none")):
         overrides = ["model.model_dim=8", f"model.attention={attention}"]
         seqwise.train(folder / "pairs.tsv", "seq2seq", out=folder / name, steps=2, overrides=overrides)

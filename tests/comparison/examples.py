@@ -1,4 +1,4 @@
-"""Comparisons as they come out of half an hour with a play, or with a year of temperatures."""
+"""Comparisons as they come out of half an hour with a play, a year of temperatures, reviews, or questions."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ HOSTILE = (
     "</script></style></title></svg></table>--><script>alert(1)</script><img src=x onerror=alert(1)>\"'` style=x "
     "&lt;&amp;&#60; {0} {x} %s \u202eevil\u2066\u2028\u2029\x00\x1b[2J\x85\ud800\udfff\ufffe\u0301\u200b\ufeff\n\t"
 )
-CHOSEN = {"stage", "status", "task"}  # words that the code chooses from
+CHOSEN = {"stage", "status", "task", "kind"}  # words that the code chooses from
 
 
 def example_comparison(**changes: Any) -> Comparison:
@@ -163,6 +163,128 @@ def example_of_numbers(**changes: Any) -> Comparison:
         recommendation=["Take kalman: 1.520 nats per step."],
         passage_values=came,
         is_complete=True,
+    )
+    return replace(made, **changes)
+
+
+REVIEWS = (
+    ("a warm, funny film that earns its tears", "good"),
+    ("two hours of my life that nobody gives back", "bad"),
+    ("not bad at all, and often more than that", "good"),
+    ("the plot is thin, the jokes are old", "bad"),
+    ("it ends", "mixed"),
+    ("fine actors, lost in a dull script", "mixed"),
+)
+#                said and how sure by: bag, lstm, window; of the reviews one after the other
+SAID = {
+    "ngram-bag": (("good", 0.93), ("bad", 0.81), ("bad", 0.97), ("bad", 0.9), ("good", 0.4), ("good", 0.77)),
+    "lstm": (("good", 0.99), ("good", 0.6), ("good", 0.92), ("bad", 0.95), ("bad", 0.55), ("mixed", 0.66)),
+    "window": (("good", 0.7), ("bad", 0.5), ("bad", 0.6), ("bad", 0.7), ("good", 0.6), ("bad", 0.5)),
+}
+
+
+def example_of_labels(**changes: Any) -> Comparison:
+    """Three families on reviews; the window learned nothing."""
+    values = {"ngram-bag": 0.1811, "lstm": 0.2054, "window": 0.4931}
+    ladder = []
+    for place, (name, value) in enumerate(values.items()):
+        answers = [
+            (3 * row, said, sure, sure if said == wanted else (1 - sure) / 2)
+            for row, ((said, sure), (_, wanted)) in enumerate(zip(SAID[name], REVIEWS, strict=True))
+        ]
+        made = _entry(name, value, 40_000 * (place + 1), 300_000, 30.0, 0, 0.4, 200e6, "by rule")
+        changed: dict[str, Any] = {"tokenizer": "", "samples": [], "surprise": [], "by_position": [], "curve": []}
+        ladder.append(
+            replace(
+                made,
+                **changed,
+                family=name.partition("-")[0],
+                memorization=None,
+                generation_tokens_per_second=None,
+                more={"accuracy": 1 - value, "macro_f1": 0.9 - value, "calibration_error": 0.02 * (place + 1)},
+                by_label=[
+                    ("good", 0.9, 0.8, 0.85 - value / 2, 400),
+                    ("bad", 0.7, 0.8, 0.75, 300),
+                    ("mixed", 0.3, 0.2, 0.24, 10),
+                ],
+                confusion={"labels": ["bad", "good", "mixed"], "counts": [[250, 45, 5], [70, 328, 2], [4, 6, 0]]},
+                confused=[("good", "bad", 70), ("bad", "good", 45)],
+                reliability=[(0.45, 0.5, 40), (0.65, 0.55 + 0.05 * place, 200), (0.95, 0.9, 460), (0.2, 0.0, 3)],
+                answers=answers,
+            )
+        )
+    ladder[2] = replace(ladder[2], not_trained="on validation it is not surely better than the most frequent label")
+    made = Comparison(
+        data={
+            "name": "reviews.csv",
+            "description": "7,100 texts",
+            "parts": {"train": 5_000, "valid": 1_390, "test": 710},
+        },
+        task="label",
+        kind="label",
+        metric=Metric("share of wrong answers", "wrong", digits=4),
+        scored="test",
+        minutes=4,
+        seeds=1,
+        workers=1,
+        threads=2,
+        command="seqwise compare reviews.csv --minutes 4",
+        ladder=ladder,
+        gaps=[Gap("ngram-bag", "lstm", 0.0243, 0.004, 0.045, True)],
+        baseline={
+            "name": "the most frequent label",
+            "value": 0.4905,
+            "simple": {"name": "a bag of words", "value": 0.1925},
+        },
+        winner="ngram-bag",
+        recommendation=["Use ngram-bag: 0.1811 share of wrong answers."],
+        examples=[(3 * row, text, wanted) for row, (text, wanted) in enumerate(REVIEWS)],
+        is_complete=True,
+    )
+    return replace(made, **changes)
+
+
+FLIGHTS = (
+    ("from boston to denver", "O B-from O B-to"),
+    ("show me the first flight", "O O O B-order O"),
+    ("what is a d 9 s", "O O O B-code I-code I-code"),
+)
+
+
+def example_of_tags(**changes: Any) -> Comparison:
+    """Two families on questions about flights."""
+    wrong = {
+        "lstm": [(0, []), (5, []), (9, [(3, "O"), (4, "B-code"), (5, "B-code")])],
+        "window": [(0, []), (5, [(3, "O")]), (9, [(3, "B-from"), (4, "O")])],
+    }
+    labels = example_of_labels()
+    ladder = [
+        replace(
+            labels.ladder[place],
+            name=name,
+            family=name,
+            not_trained="",
+            confusion={},
+            confused=[],
+            reliability=[],
+            answers=[],
+            more={"accuracy": 0.97, "f1": 0.93, "label_accuracy": 0.94, "unseen_accuracy": 0.5},
+            by_label=[("from", 0.98, 0.99, 0.985 - 0.2 * place, 700), ("code", 0.9, 0.5, 0.64, 33)],
+            wrong_tags=found,
+        )
+        for place, (name, found) in enumerate(wrong.items())
+    ]
+    made = replace(
+        labels,
+        task="tags",
+        kind="tag",
+        metric=Metric("F1 over entities", "F1", digits=4, is_higher_better=True),
+        ladder=ladder,
+        gaps=[],
+        winner="lstm",
+        baseline={"name": "the most frequent tag of each word", "value": 0.8},
+        examples=[],
+        tagged=[(row, words.split(), tags.split()) for row, (words, tags) in zip((0, 5, 9), FLIGHTS, strict=True)],
     )
     return replace(made, **changes)
 

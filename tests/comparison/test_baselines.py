@@ -9,14 +9,26 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from seqwise.comparison.baselines import most_frequent_answer, most_frequent_target, naive_forecast, token_frequencies
+from seqwise.comparison import baselines
+from seqwise.comparison.baselines import (
+    Baseline,
+    bag_of_words,
+    most_frequent_answer,
+    most_frequent_tag,
+    most_frequent_target,
+    naive_forecast,
+    token_frequencies,
+)
+from seqwise.data.annotated import LabelledRow, TaggedRow
 from seqwise.data.examples import ExampleStore
 from seqwise.data.numbers import NumberStore
 from seqwise.data.pair_store import build_pair_store
-from seqwise.data.schema import ValueSpec
+from seqwise.data.schema import LabelSpec, Schema, TagSpec, TokenSpec, ValueSpec, answer_schema, tag_schema
+from seqwise.data.text_examples import LabelSetColumn, TextStore, build_label_store, build_tag_store
 from seqwise.settings import DataConfig, TokenizerConfig
 from seqwise.tasks import goal_of, task_named
 from seqwise.text import train_tokenizer
+from seqwise.text.words import WordTokenizer
 
 
 def test_frequencies_of_tokens_cost_their_entropy(tmp_path: Path) -> None:
@@ -79,6 +91,68 @@ def test_the_most_frequent_label_is_wrong_as_often_as_others_come() -> None:
     numbers = ExampleStore(inputs[:2], np.array([1.0, 3.0], dtype=np.float32))
     found = most_frequent_answer(numbers, ExampleStore(inputs[:1], np.array([5.0], dtype=np.float32)))
     assert (found.name, found.segments.value) == ("the mean", pytest.approx(9.0))
+
+
+def test_labels_that_most_rows_have_are_the_answer_where_several_are_right() -> None:
+    def rows(*is_right: list[int]) -> TextStore:
+        schema = of_texts("a", ["x", "y", "z"])
+        texts = build_label_store([LabelledRow(("a",), "x")] * len(is_right), schema)
+        return TextStore(texts.tokens, {"label": LabelSetColumn(np.array(is_right, dtype=bool))}, texts.rows)
+
+    found = most_frequent_answer(rows([1, 0, 1], [1, 0, 0], [1, 1, 0]), rows([1, 0, 0], [1, 1, 1]))
+    assert found.name == "the labels that most rows have"
+    assert -found.segments.value == pytest.approx(2 * 2 / (4 + 2))  # x twice, of four that were wanted
+
+
+def of_texts(words: str, labels: list[str]) -> Schema:
+    return answer_schema(TokenSpec(WordTokenizer(words.split())), LabelSpec(labels))
+
+
+def labelled(num: int, seed: int) -> list[LabelledRow]:
+    """What is good has a "fine" in it nine times out of ten, what is bad never."""
+    random, rows = np.random.default_rng(seed), []
+    for _ in range(num):
+        is_good = random.random() < 0.6
+        words = ["the", "film", "was", *(["fine"] if is_good and random.random() < 0.9 else ["long"])]
+        rows.append(LabelledRow((" ".join(random.permutation(words)),), "good" if is_good else "bad"))
+    return rows
+
+
+def test_a_bag_of_words_knows_what_each_word_says_and_is_told_beside_the_most_frequent_label(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    schema = of_texts("the film was fine long", ["bad", "good"])
+    train, valid = (build_label_store(labelled(400, seed), schema) for seed in (0, 1))
+    found = bag_of_words(train, valid, schema)
+    assert found is not None
+    assert found.name == "a bag of words"
+    wrong = [("fine" in row.texts[0]) != (row.answer == "good") for row in valid.rows]
+    assert found.segments.value == pytest.approx(np.mean(wrong))
+    assert most_frequent_answer(train, valid).segments.value > 3 * found.segments.value
+    both = Baseline("nothing", found.segments, found)
+    read = Baseline.from_dict(both.to_dict())
+    assert (read.name, read.simple is not None and read.simple.name) == ("nothing", "a bag of words")
+    assert Baseline.from_dict({"name": "x", "segments": found.segments.to_dict()}).simple is None
+    monkeypatch.setattr(baselines, "MAX_BAG_ROWS", 399)
+    assert bag_of_words(train, valid, schema) is None
+
+
+def test_a_bag_does_not_see_labels_that_training_never_had() -> None:
+    schema = of_texts("a b", ["x", "y"])
+    train = build_label_store(
+        [*[LabelledRow(("a",), "x"), LabelledRow(("b",), "y")] * 5, LabelledRow(("a",), "z")], schema
+    )
+    found = bag_of_words(train, build_label_store([LabelledRow(("a",), "x"), LabelledRow(("b",), "z")], schema), schema)
+    assert found is not None
+    assert found.segments.value == 0.5
+
+
+def test_each_word_has_its_most_frequent_tag_and_a_new_one_that_of_most() -> None:
+    rows = [TaggedRow(("a", "b"), ("X", "Y")), TaggedRow(("a", "b"), ("X", "X")), TaggedRow(("b",), ("Y",))]
+    schema = tag_schema(TokenSpec(WordTokenizer(["a", "b"])), TagSpec(["X", "Y"]))
+    valid = build_tag_store([TaggedRow(("a", "b", "new"), ("X", "X", "X"))], schema)
+    found = most_frequent_tag(rows, valid, schema.target("tags", TagSpec))
+    assert found.segments.value == pytest.approx(1 / 3)  # b is Y; new is X
 
 
 def test_the_most_frequent_target_answers_every_source() -> None:

@@ -1151,7 +1151,7 @@ def test_bad_input_is_told_in_one_sentence_and_nothing_is_left(
 def test_tokenizers_go_with_text_only(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("a\n" + "1\n2\n" * 50)
     told = call("compare", tmp_path / "x.csv", "--tokenizers", "char", "--out", tmp_path / "x").sentence()
-    assert told == "--tokenizers goes with text, and this is taken for numbers; drop it."
+    assert told == "--tokenizers goes with text or label, and this is taken for numbers; drop it."
     assert not (tmp_path / "x").exists()
 
 
@@ -1308,7 +1308,7 @@ def test_without_data_and_out_the_reference_is_compared_in_a_folder_of_its_name(
     ((path, settings),) = seen
     assert path == Path("runs/python-reference-compare")
     assert (settings.source, settings.minutes, settings.seeds) == (["python-reference"], 10.0, 1)
-    assert settings.models == [name for name, row in MODELS.items() if "next_token" in row.learns]
+    assert settings.models == [name for name, row in MODELS.items() if "next_token" in row.learns and row.takes_part]
 
 
 def test_the_table_and_the_recommendation_are_printed(

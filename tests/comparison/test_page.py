@@ -11,7 +11,15 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from comparison.examples import REASON, example_comparison, example_of_numbers, hostile, nothing_finished
+from comparison.examples import (
+    REASON,
+    example_comparison,
+    example_of_labels,
+    example_of_numbers,
+    example_of_tags,
+    hostile,
+    nothing_finished,
+)
 from pages.parsed import Page, hash_of
 
 from seqwise.comparison.page import looks_of, write_page
@@ -33,7 +41,9 @@ def label_comparison() -> Comparison:
 EVERY = {
     "text": example_comparison(),
     "numbers": example_of_numbers(),
-    "labels": label_comparison(),
+    "few labels": label_comparison(),
+    "labels": example_of_labels(),
+    "tags": example_of_tags(),
     "nothing finished": nothing_finished(),
     "nothing at all": Comparison({}, "text", Metric("bits per character", "bits/char"), "valid", 1, 1, 1, 1, ""),
     "no final": example_comparison(final=[], winner="gpt"),
@@ -42,6 +52,8 @@ EVERY = {
     "limits": example_comparison(limits={"parameters": 1e6, "latency_ms": 2.5, "megabytes": 10.0, "new": 3.0}),
     "hostile": hostile(example_comparison()),
     "hostile numbers": hostile(example_of_numbers()),
+    "hostile labels": hostile(example_of_labels()),
+    "hostile tags": hostile(example_of_tags()),
 }
 every = pytest.mark.parametrize("comparison", EVERY.values(), ids=EVERY.keys())
 
@@ -101,9 +113,10 @@ def test_nothing_is_loaded(comparison: Comparison) -> None:
 def test_no_address_stands_on_a_page_of_harmless_data() -> None:
     assert "//" not in write_page(example_comparison())
     assert "//" not in write_page(example_of_numbers())
+    assert "//" not in write_page(example_of_labels())
 
 
-@pytest.mark.parametrize("kind", ["text", "numbers"])
+@pytest.mark.parametrize("kind", ["text", "numbers", "labels", "tags"])
 def test_no_element_comes_from_data(kind: str) -> None:
     """Hostile strings in every field leave the same elements with the same attributes."""
     usual, worst = (
@@ -113,7 +126,7 @@ def test_no_element_comes_from_data(kind: str) -> None:
     assert worst == usual
 
 
-@pytest.mark.parametrize("kind", ["hostile", "hostile numbers"])
+@pytest.mark.parametrize("kind", ["hostile", "hostile numbers", "hostile labels", "hostile tags"])
 def test_hostile_text_is_shown_and_cannot_act(kind: str) -> None:
     page = write_page(EVERY[kind])
     parsed = Page(page)

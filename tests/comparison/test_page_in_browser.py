@@ -7,7 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from comparison.examples import PASSAGE, example_comparison, example_of_numbers, hostile
+from comparison.examples import (
+    PASSAGE,
+    example_comparison,
+    example_of_labels,
+    example_of_numbers,
+    example_of_tags,
+    hostile,
+)
 
 from seqwise.comparison.page import write_page
 from seqwise.comparison.results import Comparison
@@ -141,7 +148,26 @@ def test_forecasts_take_turns(show: Show) -> None:
     assert [panels.nth(place).is_visible() for place in range(4)] == [False, False, True, False]
 
 
-@pytest.mark.parametrize("example", [example_comparison, example_of_numbers])
+def test_confusion_matrices_take_turns_by_keyboard_too(show: Show) -> None:
+    page = show(example_of_labels())
+    panels = page.locator("#confusion figure")
+    assert [panels.nth(place).is_visible() for place in range(3)] == [True, False, False]
+    choose(page, "confusion", "lstm")
+    assert [panels.nth(place).is_visible() for place in range(3)] == [False, True, False]
+    page.keyboard.press("ArrowRight")
+    assert [panels.nth(place).is_visible() for place in range(3)] == [False, False, True]
+    assert panels.nth(2).locator("td.s7").count() == 1
+
+
+def test_tagged_rows_take_turns(show: Show) -> None:
+    page = show(example_of_tags())
+    panels = page.locator("#tagged figure")
+    assert panels.nth(0).locator("mark").all_text_contents() == ["d", "9", "s"]
+    choose(page, "tagged", "window")
+    assert (panels.nth(0).is_visible(), panels.nth(1).is_visible()) == (False, True)
+
+
+@pytest.mark.parametrize("example", [example_comparison, example_of_numbers, example_of_labels, example_of_tags])
 @pytest.mark.parametrize("make_hostile", [False, True], ids=["usual", "hostile"])
 def test_a_phone_never_scrolls_sideways(show: Show, example: Callable[[], Comparison], make_hostile: bool) -> None:
     comparison = example()

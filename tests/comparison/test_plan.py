@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from seqwise.comparison.compare import _Runner, _Silent
 from seqwise.comparison.jobs import _best_at
 from seqwise.comparison.plan import (
+    FORMS,
     MAX_SCORED,
     MIN_SCORED,
     MIN_SECONDS,
@@ -40,6 +41,7 @@ from seqwise.comparison.plan import (
 from seqwise.comparison.workspace import Workspace
 from seqwise.errors import ConfigError
 from seqwise.models import MODELS
+from seqwise.models.ngram_family import METHODS
 from seqwise.pages.quantities import duration
 from seqwise.tasks import TASKS
 
@@ -444,8 +446,11 @@ def test_the_seeds_of_an_entry_are_numbered_from_the_first() -> None:
 
 
 def test_without_a_wish_all_families_of_the_task_are_compared_in_the_order_of_the_lineage() -> None:
-    for task in ("text", "numbers", "label"):
-        assert choose_models(None, task) == schemas.families(task)
+    for task in ("text", "numbers", "tags"):
+        assert choose_models(None, task) == [name for name in schemas.families(task) if MODELS[name].takes_part]
+    assert choose_models(["elmo"], "text") == [
+        "elmo"
+    ]  # who is trained to be read from takes part where it is asked for
     assert choose_models(["gpt", "ngram", "gpt"], "text") == ["ngram", "gpt"]
 
 
@@ -484,4 +489,34 @@ def test_of_seq2seq_each_kind_of_attention_takes_part() -> None:
         ("seq2seq-none", "seq2seq"),
         ("seq2seq-dot", "seq2seq"),
     ]
-    assert entrants("pairs")["seq2seq-dot"].settings == ("model.attention=dot",)
+    assert entrants("pairs")["seq2seq-dot"].overrides == ["model.attention=dot"]
+
+
+def test_of_n_grams_each_way_to_label_takes_part() -> None:
+    forms = [f"ngram-{method}" for method in METHODS]
+    others = [name for name, row in MODELS.items() if row.takes_part and row.does_some(TASKS["label"].kinds)]
+    assert choose_models(None, "label") == [*forms, *(name for name in others if name != "ngram")]
+    assert choose_models(["ngram", "lstm"], "label") == [*forms, "lstm"]
+    assert choose_models(["ngram-bag"], "label") == ["ngram-bag"]
+    bag = entrants("label")["ngram-bag"]
+    assert (bag.family, bag.overrides, bag.learns_by) == ("ngram", ["model.method=bag"], "counting")
+    assert bag.does(["label"])
+    assert not bag.does(["labels"])
+    assert entrants("label")["lstm"].kinds == ("label", "labels", "number")
+    assert entrants("label")["lstm"].does(["number"])
+
+
+def test_what_a_family_chooses_by_validation_depends_on_what_is_asked_for() -> None:
+    """An order or a number of states of 0 says nothing to who labels."""
+    assert entrants("text")["ngram"].overrides == ["model.order=0"]
+    assert entrants("text")["hmm"].overrides == entrants("numbers")["hmm"].overrides == ["model.num_states=0"]
+    for task in ("label", "tags", "pairs"):
+        assert not any("=0" in override for one in entrants(task).values() for override in one.overrides)
+
+
+def test_every_form_is_of_a_family_that_answers_that() -> None:
+    for family, kind in FORMS:
+        assert kind in MODELS[family].learns
+        config = MODELS[family].config
+        for settings in FORMS[family, kind].values():
+            config(**settings)  # refuses what it does not know

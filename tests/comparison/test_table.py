@@ -8,7 +8,16 @@ from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
-from comparison.examples import FINALS, LADDER, REASON, example_comparison, example_of_numbers, nothing_finished
+from comparison.examples import (
+    FINALS,
+    LADDER,
+    REASON,
+    example_comparison,
+    example_of_labels,
+    example_of_numbers,
+    example_of_tags,
+    nothing_finished,
+)
 
 from seqwise.comparison.results import Comparison, Figure, Gap, Metric
 from seqwise.comparison.table import gap_in_words, share_in_words, table_rows, write_html, write_markdown
@@ -24,6 +33,21 @@ def test_the_titles_come_first_and_all_rows_are_as_long() -> None:
     assert {len(row) for row in rows} == {len(titles)}
     figures = ["3.30", "587 k", "2.4 MB", "149 s", "48 k", "0.42 ms", "480 MB"]
     assert rows[1] == ["lstm", "1.724 (1.686 to 1.762)", *figures, ""]
+
+
+def test_labels_and_tags_have_their_own_columns() -> None:
+    assert table_rows(example_of_labels())[0][2:4] == ["accuracy", "macro F1"]
+    assert table_rows(example_of_tags())[0][2:5] == ["accuracy", "unseen words", "label"]
+    found = example_of_labels()
+    even = [replace(one, more={"accuracy": 0.8, "macro_f1": 0.795}) for one in found.ladder]
+    assert "macro F1" not in table_rows(replace(found, ladder=even))[0]  # it would say the same
+
+
+def test_what_one_gets_without_learning_and_by_a_bag_of_words_is_said() -> None:
+    told = "Without learning, by the most frequent label, one gets 0.4905 on validation; a bag of words gets 0.1925."
+    assert told in write_markdown(example_of_labels())
+    assert "of each word, one gets 0.8000 on validation.\n" in write_markdown(example_of_tags())
+    assert "Without learning" not in write_markdown(example_comparison())
 
 
 def test_what_failed_shows_its_reason_instead_of_figures() -> None:

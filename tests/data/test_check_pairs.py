@@ -111,6 +111,7 @@ def test_mistakes_are_one_sentence(terminal: Any, tmp_path: Path) -> None:
     assert terminal.refuses("data", "check", "x.tsv") == ('x.tsv: line 2 has no TAB, expected source TAB target: "c".')
     (tmp_path / "x.txt").write_text("some text\n" * 100)
     assert "--columns goes with numbers and pairs" in terminal.refuses("data", "check", "x.txt", "--columns", "a,b")
-    assert 'unknown task "tags". Known: text' in terminal.refuses("data", "check", "x.txt", "--task", "tags")
+    assert 'unknown task "xyz". Known: text' in terminal.refuses("data", "check", "x.txt", "--task", "xyz")
+    assert "x.txt: no tagged words in it." in terminal.refuses("data", "check", "x.txt", "--task", "tags")
     sentence = terminal.refuses("data", "check", "parity:8", "--task", "label")
-    assert sentence == '--task "label" cannot be checked; these can: text, numbers, pairs.'
+    assert sentence == "parity:8 is made by rule, and sound by that; check files with texts and labels."

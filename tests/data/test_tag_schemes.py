@@ -139,18 +139,18 @@ def test_schemes_of_small_corpora(row: str, scheme: str, reason: str) -> None:
 
 
 def test_a_few_broken_tags_do_not_hide_the_scheme_and_are_named() -> None:
-    rows = [WRITTEN["IOB2"]] * 50 + [["O", "I-PER"], ["I-LOC", "O"], ["B-PER", "I-LOC", "ORG", "S-PER"], ["O", "I-PER"]]
+    rows = [WRITTEN["IOB2"]] * 50 + [["I-LOC", "O"], ["O", "I-PER"], ["B-PER", "I-LOC", "ORG", "S-PER"], ["O", "I-PER"]]
     found = detect_scheme(rows)
     assert found.scheme == "IOB2"
     assert found.odd == [
-        Oddity("I-PER after O", 2, 50, 1),
-        Oddity("I-LOC at the beginning of a row", 1, 51, 0),
+        Oddity("I-PER after O", 2, 51, 1),
+        Oddity("I-LOC at the beginning of a row", 1, 50, 0),
         Oddity("I-LOC after B-PER", 1, 52, 1),
         Oddity("ORG without a prefix", 1, 52, 2),
         Oddity("S-PER with a prefix of another scheme", 1, 52, 3),
     ]
     assert odd_in_words(found.odd) == (
-        "6 odd tags: I-PER after O (2, first in row 51, word 2), I-LOC at the beginning of a row (1, first in row 52, "
+        "6 odd tags: I-PER after O (2, first in row 52, word 2), I-LOC at the beginning of a row (1, first in row 51, "
         "word 1), I-LOC after B-PER (1, first in row 53, word 2), and 2 other kinds"
     )
 

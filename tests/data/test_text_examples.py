@@ -210,3 +210,31 @@ def test_labels_are_those_of_the_training_part() -> None:
 def test_a_number_is_encoded_as_it_is() -> None:
     assert NumberSpec().encode([1.5]).tolist() == [1.5]
     assert isinstance(labelled().batch(slice(0, 1)).targets["label"], Labels)
+
+
+def test_a_sample_has_each_label_in_its_share_and_at_least_once() -> None:
+    rows = [LabelledRow((f"a film {n}",), "good" if n % 10 else "bad") for n in range(1000)]
+    rows[500] = LabelledRow(("odd",), "rare")
+    store = build_label_store(rows, answer_schema(SPEC, LabelSpec(["bad", "good", "rare"])))
+    some = store.sample(100, seed=1)
+    assert len(some) == 100
+    counts = np.bincount(some.answers, minlength=3)
+    assert counts[2] == 1
+    assert 8 <= counts[0] <= 12
+    texts = [row.texts[0] for row in some.rows]
+    again = build_label_store(some.rows, answer_schema(SPEC, LabelSpec(["bad", "good", "rare"])))
+    assert torch.equal(some.batch(slice(0, 100)).inputs["tokens"].ids, again.batch(slice(0, 100)).inputs["tokens"].ids)
+    assert [row.texts[0] for row in store.sample(100, seed=1).rows] == texts
+    assert [row.texts[0] for row in store.sample(100, seed=2).rows] != texts
+    assert store.sample(2000, seed=1) is store
+    assert all(label in {row.answer for row in store.sample(3, seed=5).rows} for label in ("bad", "good", "rare"))
+
+
+def test_chosen_rows_bring_their_tags_and_spellings() -> None:
+    store = build_tag_store(TAGGED, TAGS)
+    some = store.choose(np.array([1, 0]))
+    found, whole = some.batch(slice(0, 2)), store.batch(np.array([1, 0]))
+    assert torch.equal(found.inputs["tokens"].characters, whole.inputs["tokens"].characters)
+    assert torch.equal(found.targets["tags"].ids, whole.targets["tags"].ids)
+    assert torch.equal(found.targets["label"].ids, whole.targets["label"].ids)
+    assert [row.words for row in some.rows] == [TAGGED[1].words, TAGGED[0].words]

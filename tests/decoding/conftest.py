@@ -71,7 +71,7 @@ def tiny_model(name: str) -> Any:
         return random_chain()
     row = MODELS[name]
     model = row.build(row.config(**SETTINGS[name]), schemas.of_text(VOCAB))
-    if row.learns_by == "counting":
+    if row.learns["next_token"] == "counting":
         model.fit(np.concatenate([[0], np.random.default_rng(0).choice(VOCAB, size=997, p=[0.5, 0.3, 0.2])]))
         return model
     generator = torch.Generator().manual_seed(5)

@@ -14,7 +14,8 @@ from torch import Tensor
 
 from seqwise.data.batch import Batch
 from seqwise.data.examples import ExampleStore
-from seqwise.evaluation.answers import ROWS, AnswerScore, evaluate_answers, predict_answers
+from seqwise.evaluation.answers import ROWS, LabelScore, LabelSetScore, NumberScore, answers_of, evaluate_answers
+from seqwise.evaluation.segments import compare_segments
 from seqwise.models import MODELS
 from seqwise.models.contract import Prediction, State
 
@@ -68,7 +69,7 @@ def test_accuracy_is_the_share_of_right_answers(num: int) -> None:
     store = labelled(num)
     is_right = [row[0] == answer for row, answer in zip(store.inputs, store.answers, strict=True)]
     score = evaluate_answers(SaysFirst(), store)
-    assert score.is_right is not None
+    assert isinstance(score, LabelScore)
     assert score.is_right.tolist() == is_right
     assert score.accuracy == pytest.approx(sum(is_right) / num)
     nats = [-math.log(0.7 if right else 0.15) for right in is_right]
@@ -78,18 +79,22 @@ def test_accuracy_is_the_share_of_right_answers(num: int) -> None:
 
 @each_size
 def test_numbers_are_scored_by_their_squared_error(num: int) -> None:
-    score = evaluate_answers(SaysSum(off=0.25), summed(num))
-    assert score.is_right is None
-    assert score.squared_errors == pytest.approx(np.full(num, 0.0625), abs=1e-5)
+    score, exact = (evaluate_answers(SaysSum(off), summed(num)) for off in (0.25, 0.0))
+    assert isinstance(score, NumberScore)
+    assert isinstance(exact, NumberScore)
     assert score.mean_squared_error == pytest.approx(0.0625, abs=1e-5)
     assert score.nats_per_answer == pytest.approx(0.5 * 0.0625 + 0.5 * math.log(2 * math.pi), abs=1e-5)
-    assert evaluate_answers(SaysSum(), summed(num)).mean_squared_error == pytest.approx(0, abs=1e-9)
+    assert exact.mean_squared_error == pytest.approx(0, abs=1e-9)
+    assert exact.pearson == (None if num == 1 else pytest.approx(1.0))
 
 
 @each_size
 def test_answers_are_those_of_the_model_in_order(num: int) -> None:
     store = labelled(num)
-    assert predict_answers(SaysFirst(), store.batch(slice(0, num))) == store.inputs[:, 0].tolist()
+    found = answers_of(SaysFirst(), store)
+    assert found.answers.tolist() == store.inputs[:, 0].tolist()
+    assert found.log_probs is not None
+    assert found.log_probs.argmax(axis=1).tolist() == store.inputs[:, 0].tolist()
 
 
 def test_the_interval_holds_the_accuracy_and_narrows_with_more_examples() -> None:
@@ -111,11 +116,15 @@ def test_all_right_or_all_wrong_leaves_no_doubt(share: float) -> None:
     assert score.interval == (share, share)
 
 
+COMMON = {"answers", "interval", "is_enough", "nats_per_answer", "signature"}
+OF_LABELS = {"accuracy", "macro_f1", "matthews", "auc", "calibration_error", "by_label", "labels", "confusion"}
+
+
 @pytest.mark.parametrize(
     ("model", "store", "names"),
     [
-        (SaysFirst(), labelled(40), {"answers", "interval", "is_enough", "accuracy", "nats_per_answer", "signature"}),
-        (SaysSum(0.5), summed(40), {"answers", "interval", "is_enough", "mean_squared_error", "signature"}),
+        (SaysFirst(), labelled(40), COMMON | OF_LABELS | {"reliability"}),
+        (SaysSum(0.5), summed(40), COMMON | {"mean_squared_error", "pearson", "spearman"}),
     ],
     ids=["labels", "numbers"],
 )
@@ -130,18 +139,109 @@ def test_the_score_as_a_dictionary_has_finite_numbers_and_can_be_sent(
     assert "|test:abc|bootstrap=1000x40|seqwise=" in score.signature
 
 
+#       wanted: a a a b b c and one that training never had; two are taken for others
+WANTED, ANSWERS = [0, 0, 0, 1, 1, 2, -1], [0, 0, 1, 1, 0, 2, 2]
+SURE = [0.9, 0.8, 0.5, 0.7, 0.6, 0.95, 0.85]
+
+
+def by_hand(names: tuple[str, ...] = ("a", "b", "c")) -> LabelScore:
+    probabilities = np.array([[(1 - sure) / 2] * 3 for sure in SURE])
+    probabilities[np.arange(7), ANSWERS] = SURE
+    return LabelScore(np.array(WANTED), np.array(ANSWERS), np.log(probabilities), list(names), "accuracy|x")
+
+
+def test_of_each_label_it_is_told_how_often_it_is_found_and_for_what_it_is_taken() -> None:
+    score = by_hand()
+    assert score.confusion.tolist() == [[2, 1, 0], [1, 1, 0], [0, 0, 1]]
+    assert {name: tuple(one) for name, one in score.by_label.items()} == {
+        "a": (2, 3, 3),
+        "b": (1, 2, 2),
+        "c": (1, 1, 2),
+    }
+    assert score.by_label["c"].precision == 0.5  # an answer to a label that nobody can know counts against it
+    assert score.macro_f1 == pytest.approx((2 / 3 + 1 / 2 + 2 / 3) / 3)
+    assert score.most_confused(5) == [("a", "b", 1), ("b", "a", 1)]
+    assert score.most_confused(1) == [("a", "b", 1)]
+    assert score.accuracy == pytest.approx(4 / 7)
+    assert score.to_dict()["by_label"]["b"] == {"precision": 0.5, "recall": 0.5, "f1": 0.5, "count": 2}
+
+
+def test_who_is_surer_than_right_is_told_by_how_much() -> None:
+    score = by_hand()
+    assert score.confidences == pytest.approx(SURE)
+    assert sum(one.count for one in score.reliability) == 7
+    right = [True, True, False, True, False, True, False]
+    expected = sum(abs(sure - is_right) for sure, is_right in zip(SURE, right, strict=True)) / 7  # each in its own bin
+    assert score.calibration_error == pytest.approx(expected)
+    assert score.nats_per_answer == pytest.approx(np.mean([-math.log(p) for p in (0.9, 0.8, 0.25, 0.7, 0.2, 0.95)]))
+
+
+def test_two_labels_have_an_area_under_the_curve() -> None:
+    log_probs = np.log([[0.9, 0.1], [0.4, 0.6], [0.3, 0.7], [0.2, 0.8]])
+    score = LabelScore(np.array([0, 0, 1, 1]), log_probs.argmax(axis=1), log_probs, ["no", "yes"], "x")
+    assert (score.auc, score.accuracy) == (1.0, 0.75)
+    assert by_hand().auc is None
+    assert by_hand().matthews is not None
+    always = LabelScore(np.zeros(4, int), np.zeros(4, int), log_probs, ["no", "yes"], "x")
+    assert (always.auc, always.matthews) == (None, None)
+    assert "Matthews" not in dict(always.rows())["labels"]
+
+
 def test_words_for_the_score_hold_its_numbers() -> None:
-    right = np.array([True, False, True, True] * 2)
-    label = AnswerScore(np.array([0.5, 1.5, 0.5, 0.5] * 2), right, None, "accuracy|x")
-    assert label.headline().startswith("75.00 % right (95 %: ")
-    assert label.headline().endswith(" of 8, 0.7500 nats per answer")
-    number = AnswerScore(np.ones(6), None, np.array([0.1, 0.3] * 3), "squared error|x")
-    assert number.headline().startswith("mean squared error 0.20000 (95 %: ")
-    assert dict(number.rows()) == {"answers": number.headline(), "signature": "`squared error|x`"}
+    told = dict(by_hand().rows())
+    assert told["answers"].startswith("57.14 % right (95 %: ")
+    assert told["answers"].endswith(" of 7, 0.6220 nats per answer")
+    assert told["labels"].startswith("macro F1 61.11 %, Matthews correlation ")
+    assert told["F1 by label"] == "a 66.7 (3), b 50.0 (2), c 66.7 (1)"
+    assert told["most confused"] == "a with b (1), b with a (1)"
+    assert told["unknown"] == "1 row with a label that training never had, counted as wrong"
+    wanted = np.array([1.0, 2.0, 4.0] * 2)
+    number = NumberScore(wanted, wanted + [0.1, -0.3, 0.1] * 2, np.ones(6), "squared error|x")
+    assert number.headline().startswith("mean squared error 0.03667 (95 %: ")
+    assert dict(number.rows())["correlation"].startswith("Pearson 0.9897, Spearman 1.0000")
+    flat = NumberScore(wanted, np.ones(6), np.ones(6), "squared error|x")
+    assert set(dict(flat.rows())) == {"answers", "signature"}
+
+
+def test_many_labels_are_not_all_named() -> None:
+    names = [f"label-{place:03}" for place in range(300)]
+    ids = np.arange(300).repeat(2)
+    score = LabelScore(ids, np.roll(ids, 1), np.zeros((600, 300)), names, "x")
+    assert dict(score.rows())["F1 by label"].endswith(", and 288 others")
+    assert len(score.most_confused(10)) == 10
+    assert score.to_dict()["confusion"] is None
+    assert len(score.to_dict()["by_label"]) == 300
+
+
+def sets(num: int, noise: float, seed: int) -> LabelSetScore:
+    random = np.random.default_rng(seed)
+    wanted = np.random.default_rng(0).random((num, 4)) < 0.4
+    answers = wanted ^ (random.random((num, 4)) < noise)
+    return LabelSetScore(wanted, answers, np.ones(num), ["a", "b", "c", "d"], "micro F1|x")
+
+
+def test_sets_of_labels_are_scored_by_f1_over_all_of_them() -> None:
+    score = sets(200, 0.1, 1)
+    right = int((score.wanted & score.answers).sum())
+    assert score.f1 == pytest.approx(2 * right / (score.wanted.sum() + score.answers.sum()))
+    assert score.metric.shown(score.segments.value) == pytest.approx(score.f1)
+    low, high = score.interval
+    assert low < score.f1 < high
+    assert score.exact_match == pytest.approx((score.wanted == score.answers).all(axis=1).mean())
+    assert score.macro_f1 == pytest.approx(np.mean([one.f1 for one in score.by_label.values()]))
+    assert set(json.loads(json.dumps(score.to_dict()))["by_label"]) == {"a", "b", "c", "d"}
+    assert score.headline().startswith(f"F1 {100 * score.f1:.2f} % (95 %: ")
+
+
+def test_of_two_that_answer_sets_the_better_is_told_apart_on_the_same_rows() -> None:
+    """Though the number of labels that they answer differs."""
+    found = compare_segments(sets(400, 0.05, 1).segments, sets(400, 0.2, 2).segments)
+    assert found.is_distinguishable
+    assert found.gain == pytest.approx(sets(400, 0.05, 1).f1 - sets(400, 0.2, 2).f1)
 
 
 def test_a_few_answers_have_no_interval() -> None:
-    few = AnswerScore(np.ones(4), np.array([True, True, True, True]), None, "accuracy|x")
+    few = LabelScore(np.zeros(4, int), np.zeros(4, int), np.log([[0.5, 0.5]] * 4), ["a", "b"], "accuracy|x")
     assert few.headline().startswith("100.00 % right (too little data for an interval) of 4")
     assert few.to_dict()["is_enough"] is False
 

@@ -506,7 +506,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 def tiny_model(name: str, store: NumberStore) -> Any:
     row = MODELS[name]
     model = row.build(row.config(**SETTINGS[name]), schemas.of_numbers(2))
-    if row.learns_by == "em":
+    if row.learns["next_values"] == "em":
         model.initialise([(store.values[1:], store.is_observed[1:])], seed=0)
         return model
     for parameter in model.parameters():

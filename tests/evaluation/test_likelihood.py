@@ -47,7 +47,7 @@ each_family = pytest.mark.parametrize("name", list(SETTINGS))
 def tiny_model(name: str, **settings: Any) -> Any:
     row = MODELS[name]
     model = row.build(row.config(**{**SETTINGS[name], **settings}), schemas.of_text(VOCAB))
-    if row.learns_by == "counting":
+    if row.learns["next_token"] == "counting":
         model.fit(random_store(300, seed=9).ids)
         return model
     for parameter in model.parameters():

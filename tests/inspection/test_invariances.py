@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,7 +18,7 @@ from torch import Tensor, nn
 
 from seqwise.api import TrainedRun, train
 from seqwise.data.batch import Batch, Tokens
-from seqwise.data.schema import LABEL, NEXT_TOKEN, NEXT_VALUES, NUMBER, SEQUENCE
+from seqwise.data.schema import LABEL, LABELS, NEXT_TOKEN, NEXT_VALUES, NUMBER, SEQUENCE, TAG
 from seqwise.data.store import store_of_text
 from seqwise.goals import GOALS
 from seqwise.inspection.invariances import CHECKS, Invariance, check_run, largest
@@ -36,11 +37,25 @@ SETTINGS: dict[str, list[str]] = {
     "transformer": ["model.model_dim=8", "model.num_layers=1", "model.num_heads=2"],
     "gpt": ["model.model_dim=8", "model.num_layers=1", "model.num_heads=2", "model.context=40"],
 }
-DATA = {NEXT_TOKEN: "cats.txt", NEXT_VALUES: "numbers.csv", LABEL: "parity:12", NUMBER: "adding:10", SEQUENCE: "p.tsv"}
+DATA = {
+    NEXT_TOKEN: "cats.txt",
+    NEXT_VALUES: "numbers.csv",
+    LABEL: "parity:12",
+    LABELS: "several.jsonl",
+    NUMBER: "adding:10",
+    TAG: "tags.conll",
+    SEQUENCE: "p.tsv",
+}
 RUNS = [(name, kind) for name, row in MODELS.items() for kind in row.learns]
 NAMES = [check.name for check in CHECKS]
 ANSWERS = {"causality", "stepping"}  # of a whole sequence, which has no next step
-LEFT_OUT: dict[str, set[str]] = {LABEL: ANSWERS, NUMBER: {*ANSWERS, "sums"}, NEXT_VALUES: {"sums"}}
+LEFT_OUT: dict[str, set[str]] = {
+    LABEL: ANSWERS,
+    LABELS: {*ANSWERS, "sums"},
+    NUMBER: {*ANSWERS, "sums"},
+    TAG: ANSWERS,
+    NEXT_VALUES: {"sums"},
+}
 """What does not apply, by the kind of target."""
 
 
@@ -52,15 +67,23 @@ def make_run(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], P
     (folder / "cats.txt").write_text("the cat sat on the mat.\nthe dog and the rat sat on a log.\n" * 40)
     holes = ("" if n % 11 == 0 else str(n % 7 + n % 3) for n in range(300))
     (folder / "numbers.csv").write_text("a,b\n" + "".join(f"{n % 5},{hole}\n" for n, hole in enumerate(holes)))
+    texts = [(f"the {animal}{' and the mat' * (n % 4)} {n}", animal) for n in range(60) for animal in ("cat", "rat")]
+    (folder / "labels.csv").write_text("text,label\n" + "".join(f"{text},{label}\n" for text, label in texts))
+    several = [{"text": text, "labels": ["animal", label]} for text, label in texts]
+    (folder / "several.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in several))
+    tagged = ("".join(f"{word}\t{'N' if word == animal else 'X'}\n" for word in text.split()) for text, animal in texts)
+    (folder / "tags.conll").write_text("\n".join(tagged))
     (folder / "p.tsv").write_text("".join(f"{word}\t{word[::-1]}{word}\n" for word in words))
 
     def make(family: str, kind: str) -> Path:
         path = folder / f"{family}-{kind}"
         if path.exists():
             return path
-        file = folder / DATA[kind]
+        is_counted = MODELS[family].learns[kind] == "counting"
+        file = folder / ("labels.csv" if is_counted and kind == LABEL else DATA[kind])
         overrides = SETTINGS.get(family, ["model.model_dim=8"])
-        budget = {} if MODELS[family].learns[kind] == "counting" else {"steps": 2}
+        budget = {} if is_counted else {"steps": 2}
+        overrides = [*overrides, "model.characters=none"] if kind == TAG and not is_counted else overrides
         found = train(file if file.exists() else DATA[kind], family, out=path, overrides=overrides, **budget)
         if isinstance(found.model, nn.Module):
             for weight in found.model.parameters():

@@ -57,6 +57,22 @@ def test_the_commands_for_numbers_work(folder: Path) -> None:
     assert len(forecast) == 25
 
 
+def test_the_commands_for_labels_and_tags_work(folder: Path) -> None:
+    good, bad = ("fine", "funny", "warm", "wise"), ("dull", "loud", "slow", "cold")
+    rows = [
+        (f"a {words[n % 4]} and {words[n // 4 % 4]} {'film' if n % 3 else 'story'} number {n}", label)
+        for n in range(120)
+        for words, label in ((good, "good"), (bad, "bad"))
+    ]
+    (folder / "reviews.csv").write_text("review,label\n" + "".join(f"{text},{label}\n" for text, label in rows))
+    (folder / "questions.txt").write_text("for x in range ( 10 ) :\n")
+    outputs = [run(["bash", "-c", command], folder) for command in tour("sh", "labels").strip().splitlines()]
+    assert "100.00" in outputs[1]
+    assert outputs[2].startswith("good\t")
+    assert "<html" in (folder / "runs" / "reviews.html").read_text()[:200]
+    assert [line.split("\t") for line in outputs[5].split("\n")[:2]] == [["for", "keyword"], ["x", "name"]]
+
+
 def test_the_commands_for_pairs_work(folder: Path) -> None:
     outputs = [run(["bash", "-c", command], folder) for command in tour("sh", "pairs").strip().splitlines()]
     assert "chrF" in outputs[1]

@@ -154,12 +154,13 @@ def is_exact(scores: Tensor, lengths: Tensor, follow: Tensor) -> bool:
 
 
 def test_what_falls_far_behind_and_wins_all_the_same_is_not_forgotten() -> None:
-    """Tag 1 is e**-800 at first, and ahead by as much at the end."""
-    scores, follow = torch.tensor([[[0.0, -800.0], [-1600.0, 0.0]]]), torch.tensor([[0.0, -math.inf], [-math.inf, 0.0]])
-    given = scores.double(), torch.tensor([2]), follow.double()
+    """Tag 1 is e**-800 at first, and e**600 ahead at each of the two words after it."""
+    scores = torch.tensor([[[0.0, -800.0], [-600.0, 0.0], [-600.0, 0.0]]])
+    follow = torch.tensor([[0.0, -math.inf], [-math.inf, 0.0]])
+    given = scores.double(), torch.tensor([3]), follow.double()
     assert not is_exact(*given)
     assert expectations(*given).log_partition.tolist() == [-800.0]
-    assert expectations(*given).marginals[0, :, 1].tolist() == [1.0, 1.0]
+    assert expectations(*given).marginals[0, :, 1].tolist() == [1.0, 1.0, 1.0]
     flat, steep = torch.zeros(1, 2, 2), torch.tensor([[0.0, -5000.0], [0.0, 0.0]])
     assert is_exact(flat, torch.tensor([2]), follow)
     assert not is_exact(flat, torch.tensor([2]), steep)

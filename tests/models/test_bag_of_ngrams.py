@@ -82,7 +82,7 @@ def log_probs(model: BagOfNgrams, rows: list[list[int]]) -> np.ndarray:
 def to_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """Learning goes on until nothing is left to gain."""
     monkeypatch.setattr(bag_of_ngrams, "TOLERANCE", 1e-13)
-    monkeypatch.setattr(bag_of_ngrams, "MOST_PASSES", 3000)
+    monkeypatch.setattr(bag_of_ngrams, "MAX_PASSES", 3000)
 
 
 def design(
@@ -134,7 +134,7 @@ def test_min_count_counts_rows_and_not_occurrences() -> None:
 def test_where_grams_are_many_those_of_one_text_alone_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     rows, labels = [[0, 1, 0], [0, 1, 0], [0, 2, 0]], np.array([0, 0, 1])
     assert len(fitted(rows, labels, order=1).weights) == 2
-    monkeypatch.setattr(bag_of_ngrams, "MANY_GRAMS", 1)
+    monkeypatch.setattr(bag_of_ngrams, "MAX_SINGLE_GRAMS", 1)
     assert len(fitted(rows, labels, order=1).weights) == 1
     assert len(fitted(rows, labels, order=1, min_count=1).weights) == 2
 
@@ -196,6 +196,21 @@ def test_the_strength_that_validates_best_is_kept() -> None:
 
     fixed = [fitted(rows, labels, strength=s, valid=(Rows.of(map(np.array, valid)), valid_labels)) for s in (0.03, 30)]
     assert loss(chosen) <= min(map(loss, fixed)) + 1e-3
+
+
+def test_the_order_that_validates_best_is_kept() -> None:
+    """A pair of tokens tells the label, in this order only; what one alone tells is taken away."""
+    random = np.random.default_rng(0)
+    labels = np.arange(400) % 2
+    rows = [[0, *([1, 2] if label else [2, 1]), *random.integers(3, VOCAB, size=6).tolist(), 0] for label in labels]
+    halves = [(rows[a : a + 200], labels[a : a + 200]) for a in (0, 200)]
+    valid = (Rows.of(map(np.array, halves[1][0])), halves[1][1])
+    model = fitted(*halves[0], order=0, valid=valid)
+    assert model.order >= 2
+    other = BagOfNgrams(model.config, schemas.of_answers(2, vocab_size=VOCAB))
+    other.load_state_dict(model.state_dict())
+    np.testing.assert_array_equal(log_probs(other, rows), log_probs(model, rows))
+    assert fitted(*halves[0], order=0).order == bag_of_ngrams.USUAL_ORDER  # nothing to validate on
 
 
 def test_it_learns_what_is_planted() -> None:
@@ -345,8 +360,8 @@ def test_damaged_files_get_a_sentence() -> None:
 
 
 def test_mistakes_get_a_sentence() -> None:
-    with pytest.raises(ConfigError, match="order = 0 should lie between 1 and 20"):
-        BagConfig(order=0)
+    with pytest.raises(ConfigError, match="order = 21 should lie between 1 and 20, or be 0"):
+        BagConfig(order=21)
     with pytest.raises(ConfigError, match="alpha = 0 should be above 0"):
         BagConfig(alpha=0)
     with pytest.raises(ConfigError, match="min_count = -1"):

@@ -44,6 +44,7 @@ class Case:
 
 NO_GRADIENT = {"micro-batches": "learns by counting: there is no gradient", "training": "learns by counting"}
 NO_GRADIENT_EM = {"micro-batches": "learns by EM: there is no gradient", "training": "learns by EM"}
+TWO_TERMS = {"loss": "its objective has a term for each direction (tests/models/test_elmo.py)"}
 GPT = {"context": CONTEXT, "num_layers": 2, "model_dim": 16, "num_heads": 2}
 CASES = [
     Case("ngram", {"order": 3}, NO_GRADIENT),
@@ -76,6 +77,7 @@ CASES = [
     Case("lstm", {"model_dim": 8, "num_layers": 3, "connections": "residual"}),
     Case("lstm", {"model_dim": 8, "num_layers": 3, "connections": "highway"}),
     Case("lstm", {"model_dim": 8, "num_layers": 3, "connections": "dense", "embed_dim": 5}),
+    Case("elmo", {"model_dim": 6, "memory_dim": 10, "num_filters": 2}, TWO_TERMS),
     Case("gpt", {**GPT, "positions": "rotary"}),
     Case("gpt", {**GPT, "positions": "rotary", "normalise_queries": False}),
     Case("gpt", {**GPT, "positions": "learned", "activation": "gelu", "normalise_queries": False}),
@@ -88,11 +90,11 @@ def build(case: Case) -> Any:
     """A model whose weights differ from each other: random ones, or counts of a random text."""
     row = MODELS[case.family]
     model = row.build(row.config(**case.settings), schemas.of_text(VOCAB))
-    if row.learns_by == "counting":
+    if row.learns["next_token"] == "counting":
         text = np.random.default_rng(0).integers(VOCAB, size=200)
         model.fit(np.concatenate([[0], text]))
         return model
-    if row.learns_by == "em":
+    if row.learns["next_token"] == "em":
         texts = [np.random.default_rng(0).integers(VOCAB, size=200)]
         model.initialise(texts, seed=0)
         for _ in range(3):
@@ -314,6 +316,7 @@ def test_micro_batches_give_the_gradient_of_the_whole_batch(case: Case) -> None:
 @each_case
 def test_the_loss_is_the_negative_score_and_its_counts_come_from_the_batch(case: Case) -> None:
     needs(case, "training")
+    needs(case, "loss")
     model = build(case)
     assert isinstance(model, Learns)
     padded = pad_rows([[1, 2, 3, 4], [5, 6]])

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import schemas
 import torch
 from runs_by_hand import log_without_clock, prepare, stop_after
 from safetensors.torch import load_file
@@ -22,6 +21,7 @@ from seqwise.api import TrainedRun
 from seqwise.data import toys
 from seqwise.data.schema import LABEL, NUMBER, ValueSpec
 from seqwise.errors import CheckpointError, ConfigError, DataError
+from seqwise.models import MODELS
 from seqwise.run import Run
 from seqwise.tasks import TASKS, task_named, task_of
 from seqwise.training.preparing import resume
@@ -135,8 +135,7 @@ def test_an_unknown_task_gets_the_nearest_name(table: Path, tmp_path: Path) -> N
     ("data", "task", "name"),
     [
         ("x.csv", "numbers", "ngram"),
-        ("parity:8", "label", "hmm"),
-        ("parity:8", "label", "ngram"),
+        ("parity:8", "label", "kalman"),
         ("cats.txt", "text", "kalman"),
     ],
 )
@@ -151,8 +150,14 @@ def test_a_family_that_does_not_do_the_task_is_told_with_those_that_do(
     sentence = str(caught.value)
     assert f"{data} is taken for {task}" in sentence
     assert f"which {name} does not do" in sentence
-    others = schemas.families(task)
+    others = [other for other, row in MODELS.items() if row.does_some(TASKS[task].kinds)]
     assert sentence.endswith(f"Families that do: {', '.join(others)}.")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_family_that_counts_words_reads_no_other_sequences(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"parity:8 is no text, and ngram labels texts only; choose another --model."):
+        prepare("parity:8", model="ngram", out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
@@ -164,7 +169,7 @@ def test_a_family_that_does_not_do_the_task_is_told_with_those_that_do(
         ("x.csv", {"columns": ["levl"]}, 'no column "levl". Did you mean "level"?'),
         ("x.csv", {"split": "50/60"}, '--split-at "50/60" should be two or three shares that add up to 100'),
         ("x.csv", {"task": "text"}, "x.csv: a .csv file holds columns, and language models read running text."),
-        ("x.csv", {"task": "label"}, "unknown set of examples"),
+        ("x.csv", {"task": "label"}, "x.csv: no column of texts among level, season."),
         ("nowhere.csv", {}, "nowhere.csv: cannot be read: No such file or directory."),
         ("parity:8", {"tokenizer": "bpe"}, "--tokenizer bpe: these sequences are not text; drop it."),
         ("parity:8", {"split": "80/20"}, "a set of examples brings its own parts; drop the other files and --split-at"),
@@ -404,9 +409,12 @@ def test_a_run_on_labels_is_scored_and_answers(world: Path, name: str) -> None:
     assert files["label.json"] == {"names": ["even", "odd"]}
     assert files["tokens.json"]["vocab_size"] == 2
     assert files["schema.json"]["targets"] == {"label": {"spec": "label", "head": LABEL, "weight": 1.0}}
-    answers = list(run.predict())
+    answers = [line.split("\t")[0] for line in run.predict()]
     assert len(answers) == SIZES["test"]
     assert set(answers) <= {"even", "odd"}
+    found = list(run.predictions())
+    assert [answer["label"] for answer in found] == answers
+    assert all(sum(answer["probabilities"].values()) == pytest.approx(1) for answer in found)
     truth = [
         run.run.schema.specs["label"].names[answer] for answer in toys.open_examples("parity:8").parts["test"].answers
     ]
@@ -447,7 +455,7 @@ def test_a_run_on_labels_stands_alone_and_reads_other_lengths(world: Path, tmp_p
         ("label-rnn", "adding:6", "adding:6 has other inputs or labels than the model was trained for."),
         ("adding-rnn", "parity:8", "parity:8 has other inputs or labels than the model was trained for."),
         ("label-gpt", "parity:12", "12 steps are more than the model's context of 8."),
-        ("label-rnn", "x.csv", 'unknown set of examples "x.csv".'),
+        ("label-rnn", "x.csv", "x.csv: no such file or folder."),
     ],
 )
 @pytest.mark.usefixtures("few")

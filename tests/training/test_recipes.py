@@ -15,9 +15,10 @@ from seqwise.config import read_toml
 from seqwise.data import toys
 from seqwise.data.builtin import BUILTIN, PAIR_TOYS, is_example_set
 from seqwise.data.public import PUBLIC
-from seqwise.data.schema import LABEL, NEXT_TOKEN, NEXT_VALUES, NUMBER, SEQUENCE
+from seqwise.data.schema import LABEL, LABELS, NEXT_TOKEN, NEXT_VALUES, NUMBER, SEQUENCE, TAG
 from seqwise.errors import ConfigError
-from seqwise.evaluation.answers import AnswerScore
+from seqwise.evaluation.answers import LabelScore, LabelSetScore, NumberScore
+from seqwise.evaluation.entities import TagScore
 from seqwise.evaluation.forecasts import ForecastScore
 from seqwise.evaluation.likelihood import Score
 from seqwise.evaluation.translations import Likelihood, TranslationScore
@@ -97,8 +98,10 @@ def names_of_score(kind: str) -> set[str]:
         NEXT_VALUES: ForecastScore(
             np.zeros(4), np.ones(4, bool), {"model": one, "naive": one, "seasonal": one}, one, ["a"], [1], ""
         ),
-        LABEL: AnswerScore(np.ones(4), np.ones(4, bool), None, ""),
-        NUMBER: AnswerScore(np.ones(4), None, np.ones(4), ""),
+        LABEL: LabelScore(np.zeros(4, int), np.zeros(4, int), np.zeros((4, 1)), ["a"], ""),
+        LABELS: LabelSetScore(np.ones((4, 1), bool), np.ones((4, 1), bool), np.ones(4), ["a"], ""),
+        NUMBER: NumberScore(np.ones(4), np.ones(4), np.ones(4), ""),
+        TAG: TagScore([["B"]], [["B"]], 0.1, "IOB2", ""),
         SEQUENCE: TranslationScore(["a"], ["b"], ["b"], Likelihood(1.0, 1, 1), ""),
     }
     return set(scores[kind].to_dict())
@@ -114,8 +117,8 @@ def test_what_a_recipe_compares_is_a_number_of_the_score(path: Path) -> None:
 
 def test_what_a_goal_calls_its_metrics_are_numbers_of_its_score() -> None:
     for kind, goal in GOALS.items():
-        others = names_of_score(NUMBER if kind == LABEL else LABEL if kind == NUMBER else kind)
-        assert set(goal.metrics) <= names_of_score(kind) | others
+        alike = [other for other, one in GOALS.items() if type(one) is type(goal)]  # one goal for all answers
+        assert set(goal.metrics) <= set().union(*map(names_of_score, alike)), kind
 
 
 @each_shipped
@@ -129,8 +132,13 @@ def test_the_settings_of_a_recipe_build(
     for part in toys.EXAMPLES:
         monkeypatch.setitem(toys.EXAMPLES, part, 100)
     (tmp_path / "cats.tsv").write_text("".join(f"cat {n}\t{n} chats\n" for n in range(300)))
+    rows = [(f"the {animal} {n} sat", animal) for n in range(100) for animal in ("cat", "rat")]
+    (tmp_path / "cats.csv").write_text("text,label\n" + "".join(f"{text},{label}\n" for text, label in rows))
+    tagged = (f"{text.split()[2]} O\n{animal} B-animal\nsat O\n" for text, animal in rows)
+    (tmp_path / "cats.conll").write_text("\n".join(tagged))
     task = task_of([file.recipe.data])
-    data = file.recipe.data if task == "label" else str(tmp_path / ("cats.tsv" if task == "pairs" else "cats.txt"))
+    other = {"pairs": "cats.tsv", "text": "cats.txt", "label": "cats.csv", "tags": "cats.conll"}
+    data = file.recipe.data if is_example_set(file.recipe.data) else str(tmp_path / other[task])
     data = "digits-pixels" if data.startswith("mnist") else data
     session = prepare(
         data, model=file.family, out=tmp_path / "run", config_file=path, overrides=file.recipe.quick if quick else []

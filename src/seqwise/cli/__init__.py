@@ -14,6 +14,7 @@ from ..errors import ConfigError, SeqwiseError
 from ..wording import as_typed
 from . import options as shared
 from .data_commands import data_app
+from .layer_commands import probe
 from .terminal import note, say, write
 
 app = typer.Typer(
@@ -407,6 +408,9 @@ def check(
 
     if not verify_run(run, data, split=split, as_json=as_json):
         raise typer.Exit(1)
+
+
+app.command()(probe)
 
 
 @app.command()

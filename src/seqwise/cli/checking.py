@@ -6,16 +6,18 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..data.check import check_text
+from ..data.check_labels import check_labels, with_warnings
 from ..data.check_numbers import check_numbers
 from ..data.check_pairs import check_pairs
-from ..data.schema import NEXT_TOKEN, NEXT_VALUES, SEQUENCE
+from ..data.check_tags import check_tags
+from ..data.schema import LABEL, NEXT_TOKEN, NEXT_VALUES, SEQUENCE, TAG
 from ..data.source import TextData
 from ..errors import ConfigError
 from ..settings import DataConfig
 from ..tasks import TASKS, task_for, task_named
 from ..training.estimate import estimate
 from .results import say_results
-from .tables import check_table
+from .tables import check_table, columns
 from .terminal import say
 
 Found = tuple[dict[str, Any], Iterable[str]]
@@ -36,9 +38,22 @@ def _plain(check: Callable[[Any], Any]) -> Callable[[Any], Found]:
     return checked
 
 
+def _tabled(check: Callable[[Any], Any]) -> Callable[[Any], Found]:
+    """Sentences, tables, and behind them what is odd."""
+
+    def checked(data: Any) -> Found:
+        found = check(data)
+        tables = [line for table in found.tables() for line in ("", *columns(table))]
+        return found.to_dict(), with_warnings([*found.sentences(), *tables, ""], found.warnings)
+
+    return checked
+
+
 CHECKS: dict[str, Callable[[Any], Found]] = {
     NEXT_TOKEN: _text,
     NEXT_VALUES: _plain(check_numbers),
+    LABEL: _tabled(check_labels),
+    TAG: _tabled(check_tags),
     SEQUENCE: _plain(check_pairs),
 }
 

@@ -25,7 +25,7 @@ def data_list(as_json: AsJson = False) -> None:
         return
     for found in catalogue():
         where = "built in" if found.built_in else "at hand" if found.at_hand else found.how_to_get
-        say(f"{found.name:<18} {found.title} [{found.licence}] ({where})")
+        say(f"{found.name:<21} {found.title} [{found.licence}] ({where})")
 
 
 @data_app.command("get")
@@ -45,7 +45,9 @@ def data_get(names: Annotated[list[str], typer.Argument(help="Names from: seqwis
 
 @data_app.command("check")
 def data_check(
-    data: Annotated[list[str], typer.Argument(help="Text, pairs or a .csv: files, a folder, or a data set.")],
+    data: Annotated[
+        list[str], typer.Argument(help="Text, pairs, labels, tags or numbers: files, a folder, or a data set.")
+    ],
     task: Task = None,
     columns: Columns = None,
     valid: Valid = None,
@@ -56,7 +58,8 @@ def data_check(
     """Check data before training.
 
     Text: encoding, suspicious lines, leakage between parts, vocabulary, memory and time. Numbers: gaps, outliers,
-    season. Pairs: lengths, sides that do not belong together, copies, leakage between parts.
+    season. Pairs: lengths, sides that do not belong together, copies, leakage between parts. Labels and tags: how many
+    of each, lengths, texts with two labels, unknown words, leakage between parts.
     """
     from .preflight import given_data
 

@@ -10,7 +10,8 @@ from ..errors import ConfigError
 from ..wording import counted
 from .progress import display
 from .results import say_results
-from .tables import columns, scores_shown
+from .score_tables import scores_shown
+from .tables import columns
 from .terminal import say
 
 

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import typing
-from collections.abc import Callable, Iterator
-from itertools import pairwise
+from collections.abc import Iterator
 from typing import Any
 
 from ..config import settings_of
 from ..data.check import CheckResult
-from ..evaluation.likelihood import Score, unknown_in_words
-from ..evaluation.segments import Metric, Segments, compare_segments, same_data
 from ..models import MODELS, Family, family
 from ..tasks import TASKS
 from ..wording import counted
@@ -32,78 +29,6 @@ def columns(rows: list[list[str]]) -> Iterator[str]:
 
 def _is_number(cell: str) -> bool:
     return bool(cell) and (cell[0].isdigit() or cell[0] in "-−.<")
-
-
-def scores_shown(scores: dict[str, Any]) -> Iterator[str]:
-    """Scores of one kind: side by side where there is a table for it, else run by run."""
-    return SCORE_TABLES.get(type(next(iter(scores.values()))), plain_scores)(scores)
-
-
-def score_table(scores: dict[str, Score]) -> Iterator[str]:
-    has_unknown = any(score.unknown for score in scores.values())
-    titles = ["run", "bits/char", "95 % interval", "nats/token", "perplexity", "tokens"]
-    rows = [[*titles, "unknown"] if has_unknown else titles]
-    for name, score in scores.items():
-        low, high = score.bits_interval
-        row = [
-            name,
-            f"{score.bits_per_char:.4f}",
-            f"{low:.4f} to {high:.4f}" if score.segments.is_enough else "too little data",
-            f"{score.nats_per_token:.4f}",
-            f"{score.perplexity:.3f}",
-            f"{score.tokens:,}",
-        ]
-        rows.append([*row, f"{100 * score.unknown_share:.2f} %"] if has_unknown else row)
-    yield from columns(rows)
-    for name, score in scores.items():
-        if score.unknown:
-            yield f"{name}: {unknown_in_words(score)}"
-    for name, score in scores.items():
-        yield f"{name}: {score.signature}"
-    yield from comparisons(scores)
-
-
-def plain_scores(scores: dict[str, Any]) -> Iterator[str]:
-    """Scores that are not of text, run by run."""
-    for name, score in scores.items():
-        yield f"{name}: {score.headline()}"
-        for words, num, bleu in getattr(score, "by_length", ()):
-            yield f"{name}: sources of {words} words: BLEU {bleu:.2f} ({counted(num, 'pair')})"
-        yield f"{name}: {score.signature}"
-    yield from comparisons(scores)
-
-
-SCORE_TABLES: dict[type, Callable[[dict[str, Any]], Iterator[str]]] = {Score: score_table}
-"""By the kind of score."""
-
-
-def comparisons(scores: dict[str, Any]) -> Iterator[str]:
-    """Neighbours in the ranking, tested in pairs."""
-    ranked = sorted(scores, key=lambda name: scores[name].segments.value)
-    for better, worse in pairwise(ranked):
-        for (metric, first), (_, second) in zip(_comparable(scores[better]), _comparable(scores[worse]), strict=True):
-            yield _comparison(better, worse, metric, first, second)
-
-
-def _comparable(score: Any) -> list[tuple[Metric, Segments]]:
-    """By what two models are compared; some tasks have more than one number."""
-    return getattr(score, "comparable", [(score.metric, score.segments)])
-
-
-def _comparison(better: str, worse: str, metric: Metric, first: Segments, second: Segments) -> str:
-    if not same_data(first, second):
-        return f"{better} and {worse} were scored on different data and cannot be compared"
-    difference = compare_segments(first, second)
-    if not difference.is_enough:
-        return (
-            f"{better} or {worse}: too little data to tell which is better "
-            f"({difference.gain:.4f} {metric.name} apart on what there is)"
-        )
-    low, high = difference.interval
-    shown = f"{difference.gain:.4f} {metric.name} (paired, 95 %: {low:.4f} to {high:.4f})"
-    if difference.is_distinguishable:
-        return f"{better} is better than {worse} by {shown}"
-    return f"{better} and {worse} are not distinguishable: {shown}"
 
 
 def tasks_of(row: Family) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from ..tasks import task_of
 from .baselines import Baseline
 from .page import write_page
 from .plan import Settings, Trial, entrants, entry_name
-from .results import Comparison, Entry, Figure, Match, Point, with_new_names
+from .results import Comparison, Entry, Figure, Match, Point, of_answers, with_new_names
 from .table import write_markdown
 from .verdict import find_gaps, mark_candidate, mark_front, mark_limits, rank, recommend
 from .workspace import Workspace
@@ -70,11 +70,12 @@ def aggregate(workspace: Workspace, running: Collection[str] = ()) -> Comparison
         ladder=ladder,
         final=final,
         gaps=find_gaps(ladder, segments),
-        baseline=_shown_baseline(baselines, metric),
+        baseline=_shown_baseline(list(baselines.values()), metric),
         winner=winner,
         recommendation=[*sentences, *_why_finals(workspace, is_complete)][:MAX_SENTENCES],
         passage=prepared.get("passage", ""),
-        examples=[(text, answer) for text, answer in prepared.get("examples", ())],
+        examples=[(row, text, answer) for row, text, answer in prepared.get("examples", ())],
+        tagged=[(row, words, tags) for row, words, tags in prepared.get("tagged", ())],
         passage_values=[value if math.isfinite(value) else None for value in prepared.get("passage_values", [])],
         held_out_match=Match(**held_out) if held_out else None,
         is_complete=is_complete,
@@ -186,8 +187,7 @@ def _with_scores(made: Entry, scored: list[dict[str, Any]], metric: Metric) -> t
         samples=shown.get("samples", []),
         memorization=Match(**match) if match else None,
         surprise=[(piece, bits) for piece, bits in shown.get("surprise", [])],
-        confusion=shown.get("confusion", {}),
-        answers=[(said, probability) for said, probability in shown.get("answers", [])],
+        **of_answers(shown),
         forecast=[(middle, low, high) for middle, low, high in shown.get("forecast", [])],
     )
     return made, together
@@ -207,15 +207,16 @@ def _left_out(settings: Settings, plan: dict[str, Any]) -> list[Entry]:
 def _baselines(workspace: Workspace) -> dict[str, Baseline]:
     """By tokenizer."""
     found = workspace.read_if_there("baseline.json") or {}
-    return {name: Baseline(one["name"], Segments.from_dict(one["segments"])) for name, one in found.items()}
+    return {name: Baseline.from_dict(one) for name, one in found.items()}
 
 
-def _shown_baseline(baselines: dict[str, Baseline], metric: Metric) -> dict[str, Any]:
-    """The best of them."""
-    if not baselines:
+def _shown_baseline(baselines: Sequence[Baseline], metric: Metric) -> dict[str, Any]:
+    """The best of them, and the best simple model, where there is one."""
+    best = min(baselines, key=lambda baseline: baseline.segments.value, default=None)
+    if best is None:
         return {}
-    best = min(baselines.values(), key=lambda baseline: baseline.segments.value)
-    return {"name": best.name, "value": metric.shown(best.segments.value)}
+    simple = _shown_baseline([one.simple for one in baselines if one.simple is not None], metric)
+    return {"name": best.name, "value": metric.shown(best.segments.value), **({"simple": simple} if simple else {})}
 
 
 def _validated(workspace: Workspace, trials: list[Trial]) -> dict[str, Segments]:

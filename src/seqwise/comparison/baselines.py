@@ -1,7 +1,9 @@
 """What one gets without learning: who is not better than this on validation has learned nothing.
 
 Text: how often each token comes. Numbers: the last number, that of a season ago, or the mean goes on, whichever fitted
-the training part best. Labels: the most frequent one. Pairs: the most frequent target, whatever the source.
+the training part best. Labels: the most frequent one; and, since that says little of texts, what the words of a text
+say one by one, in no order. Tags: the most frequent one of each word. Pairs: the most frequent target, whatever the
+source.
 """
 
 from __future__ import annotations
@@ -9,26 +11,30 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
 from ..data.annotated import TaggedRow
 from ..data.numbers import NumberStore
 from ..data.pair_store import PairStore
-from ..data.schema import Schema, TagSpec, ValueSpec
+from ..data.schema import Schema, TagSpec, TokenSpec, ValueSpec
 from ..data.store import TokenStore
 from ..data.text_examples import TextStore
-from ..evaluation.answers import AnswerStore, LabelSetScore, NumberScore
+from ..evaluation.answers import AnswerStore, LabelSetScore, NumberScore, evaluate_answers
 from ..evaluation.entities import TagScore
 from ..evaluation.forecasts import ForecastScore
 from ..evaluation.segments import Segments
 from ..evaluation.translations import Likelihood, TranslationScore
 from ..goals import AnyGoal
+from ..models.bag_of_ngrams import BagConfig, BagOfNgrams
 from ..models.ngram import Ngram, NgramConfig
 from ..settings import DataConfig
 
 MAX_TOKENS = 5_000_000  # of the training part: frequencies do not change much after that
+MAX_BAG_ROWS = 50_000  # of the training part, of which a bag of words is made in seconds
+MAX_BAG_WEIGHTS = 100_000_000  # tokens of all rows times labels: the sums of one pass over them
+TOKENS_IN_WORDS = {"word": "words", "char": "characters"}
 
 
 @dataclass(frozen=True)
@@ -37,6 +43,18 @@ class Baseline:
     """In words: "the frequency of each token"."""
     segments: Segments
     """On the part that models are ranked by, cut as theirs."""
+    simple: Baseline | None = None
+    """What a simple model gets there, where there is one."""
+
+    def to_dict(self) -> dict[str, Any]:
+        simple = {} if self.simple is None else {"simple": self.simple.to_dict()}
+        return {"name": self.name, "segments": self.segments.to_dict(), **simple}
+
+    @classmethod
+    def from_dict(cls, found: dict[str, Any]) -> Baseline:
+        simple = found.get("simple")
+        segments = Segments.from_dict(found["segments"])
+        return cls(found["name"], segments, None if simple is None else cls.from_dict(simple))
 
 
 def token_frequencies(
@@ -104,6 +122,18 @@ def most_frequent_answer(train: AnswerStore, store: AnswerStore, *, scale: float
     labels, counts = np.unique(train.answers[train.answers >= 0], return_counts=True)
     is_wrong = store.answers != labels[counts.argmax()]
     return Baseline("the most frequent label", Segments.of(is_wrong, np.ones(len(store))))
+
+
+def bag_of_words(train: TextStore, store: TextStore, schema: Schema) -> Baseline | None:
+    """Texts as sets of words, weighed by naive Bayes and a linear layer (models/bag_of_ngrams.py); nothing is chosen by
+    validation. None where it would take long."""
+    if len(train) > MAX_BAG_ROWS or len(train.tokens.ids) * schema.main_spec.size > MAX_BAG_WEIGHTS:
+        return None
+    model, known = BagOfNgrams(BagConfig(order=1), schema), train.choose(np.flatnonzero(train.answers >= 0))
+    model.fit(known.tokens, known.answers, num_texts=schema.input("tokens", TokenSpec).num_texts)
+    kind = schema.input("tokens", TokenSpec).tokenizer.kind
+    score = evaluate_answers(model, store, scored="baseline")
+    return Baseline(f"a bag of {TOKENS_IN_WORDS.get(kind, 'tokens')}", score.segments)
 
 
 def most_frequent_tag(train: Sequence[TaggedRow], store: TextStore, spec: TagSpec) -> Baseline:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,7 +15,6 @@ from ..config import parse_json
 from ..data.schema import ASKED_FOR
 from ..errors import CheckpointError, ConfigError, DataError
 from ..evaluation.segments import Metric, Segments
-from ..models import MODELS
 from ..pages.quantities import duration
 from .aggregate import write_results
 from .fork_server import STOPPED, Ended, ForkServer, Job, check_can_fork
@@ -126,7 +125,8 @@ class _Runner:
         if not self.folder.trials:
             self.folder.save_plan(ladder(self.settings, self._clock()).trials)
         timed = [trial for trial in self.folder.trials if trial.name == trial.entry]  # one seed tells for all
-        networks = [trial for trial in timed if MODELS[trial.family].learns_by == "gradients"]
+        by_name = entrants(self.settings.task)
+        networks = [trial for trial in timed if by_name[trial.entrant].learns_by == "gradients"]
         threads = self.settings.threads
         if threads > 1 and networks:  # does other work on this machine make them wait for each other?
             self._work("timing", "time", networks[:1], done="timed")
@@ -197,18 +197,20 @@ class _Runner:
         data, kinds = prepared["data"], prepared.get("kinds", [prepared["kind"]])
         for sentence in (data["description"], *data.get("notes", ())):
             self.watch.tell(sentence)
-        self._leave_out(kinds)
+        self._leave_out(kinds, prepared.get("unfit", ()))
 
-    def _leave_out(self, kinds: Sequence[str]) -> None:
-        """Who does the task, but not what this very data asks for, does not take part."""
-        by_name = entrants(self.settings.task)
-        doing = [name for name in self.settings.models if by_name[name].row.does(kinds)]
+    def _leave_out(self, kinds: Sequence[str], unfit: Collection[str]) -> None:
+        """Who does the task, but not what this very data asks for, does not take part. `unfit`: who could only learn
+        from text, which this data is not."""
+        models, by_name = self.settings.models, entrants(self.settings.task)
         asked = " and ".join(ASKED_FOR[kind] for kind in kinds)
+        why_not = {name: f"it does not answer {asked}" for name in models if not by_name[name].does(kinds)}
+        why_not |= {name: "it labels texts only" for name in models if name in unfit}
+        doing = [name for name in models if name not in why_not]
         if not doing:
-            raise ConfigError(f"none of {', '.join(self.settings.models)} answers {asked}, which this data asks for.")
-        for name in self.settings.models:
-            if name not in doing:
-                self.watch.tell(f"{name} takes no part: it does not answer {asked}")
+            raise ConfigError(f"none of {', '.join(models)} answers {asked}, which this data asks for.")
+        for name, reason in why_not.items():
+            self.watch.tell(f"{name} takes no part: {reason}")
         self.settings = replace(self.settings, models=doing)
 
     def _work(self, what: str, kind: str, trials: Sequence[Trial], *, done: str, until: float = math.inf) -> None:

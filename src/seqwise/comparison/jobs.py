@@ -10,30 +10,30 @@ import platform
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import nn
 
-from ..data.batch import Batch, next_token_batch, next_value_batch
-from ..data.schema import NEXT_TOKEN, NEXT_VALUES, Schema, TokenSpec, ValueSpec, series_schema, text_schema
+from ..data.schema import Schema, TokenSpec
+from ..data.text_examples import TextStore
 from ..errors import CheckpointError, TrainingError
 from ..goals.goal import Score
-from ..models import Family, family, num_parameters
-from ..models.contract import Model
+from ..models import family, num_parameters
+from ..models.contract import LearnsFromExamples, Model
 from ..run import Run, load_weights
 from ..settings import DataConfig, TokenizerConfig
 from ..tasks import goal_of, task_named
-from ..text.symbols import SymbolTokenizer
-from ..training.preparing import MAX_VALID_TOKENS, prepare, resume, sizes_in_words
+from ..training.preparing import MAX_VALID_TOKENS, can_learn, prepare, resume, sizes_in_words
 from ..training.request import Request
 from ..training.session import Session
 from ..training.timing import seconds_per_step
 from .measure import SUBJECTS, Subject, Timer
 from .plan import MIN_SCORED, Timing, Trial, entrants
+from .warm_up import warm_up as warm_up
+from .warm_up import with_sizes
 from .workspace import Workspace
 
 WantsStop = Callable[[], bool]
@@ -41,7 +41,6 @@ MAX_OVERRUN = 1.1  # times its share of the clock: who is still at work then is 
 TIMING_SHARE = 0.05  # of the budget, to time all entries
 FASTER_ALONE = 1.1  # times as long with several threads as with one
 TIMED_TOKENS = 20_000  # of the training part, that a family which counts or iterates learns from to be timed
-TIMED_ORDER, TIMED_STATES = 5, 16  # of a family that will choose its own
 EACH_VALIDATION = 0.03  # of a trial's time, for each validation of a family that counts or iterates
 
 
@@ -60,7 +59,8 @@ def prepare_data(folder: Path, name: str, wants_stop: WantsStop) -> bool:
         path.mkdir(parents=True, exist_ok=True)
         schema.save(path)
         stores = task.stores(data, schema)
-    subject = SUBJECTS[schema.kind]
+    subject, by_name = SUBJECTS[schema.kind], entrants(settings.task)
+    doing = [by_name[model] for model in settings.models if by_name[model].does(schema.kinds)]
     scored = "test" if "test" in data.parts else "valid"
     found: dict[str, Any] = {
         "data": {
@@ -73,6 +73,7 @@ def prepare_data(folder: Path, name: str, wants_stop: WantsStop) -> bool:
         "scored": scored,
         "kind": schema.kind,
         "kinds": list(schema.kinds),
+        "unfit": [one.name for one in doing if not can_learn(one.family, schema, stores["train"])],
         "tokenizers": kinds,
         "machine": {
             "cores": f"{settings.workers} x {settings.threads} of {os.cpu_count()}",
@@ -161,17 +162,23 @@ def _seconds_of_scoring(session: Session, subject: Subject[Any, Any, Any], model
 
 def _quickly_learned(session: Session, learns_by: str) -> Any:
     """A model of a family that counts or iterates, from a little of the training part."""
-    run, goal = session.run, session.goal
-    sizes = {"order": TIMED_ORDER, "num_states": TIMED_STATES}
-    chosen = {name: size for name, size in sizes.items() if vars(run.config.model).get(name) == 0}
-    row = family(run.config.model_name)
-    model = row.build(replace(run.config.model, **chosen), run.schema)
-    sequences = goal.sequences(goal.take(session.stores["train"], TIMED_TOKENS), model)
+    run, goal, stores = session.run, session.goal, session.stores
+    model = family(run.config.model_name).build(with_sizes(run.config.model), run.schema)
+    if isinstance(model, LearnsFromExamples):
+        train, valid = (_with_tokens(stores[part], TIMED_TOKENS) for part in ("train", "valid"))
+        model.learn(train, valid, seed=0)
+        return model
+    sequences = goal.sequences(goal.take(stores["train"], TIMED_TOKENS), model)
     if learns_by == "counting":
         model.fit(sequences[0])
     else:
         model.initialise(sequences, 0)
     return model
+
+
+def _with_tokens(store: TextStore, num: int) -> TextStore:
+    """The first rows of a store, with about so many tokens."""
+    return store.take(max(1, num * len(store) // len(store.tokens.ids)))
 
 
 def score_baseline(folder: Path, name: str, wants_stop: WantsStop) -> bool:
@@ -185,7 +192,7 @@ def score_baseline(folder: Path, name: str, wants_stop: WantsStop) -> bool:
         subject = SUBJECTS[schema.kind]
         store, _ = subject.take(task, data, "valid", schema, amount)
         baseline = subject.baseline(task, data, store, schema, config)
-        found[tokenizer] = {"name": baseline.name, "segments": baseline.segments.to_dict()}
+        found[tokenizer] = baseline.to_dict()
     workspace.write("baseline.json", found)
     return False
 
@@ -262,7 +269,7 @@ def _begin(workspace: Workspace, trial: Trial, out: Path, *, seconds: float, thr
     settings, timing = workspace.settings, workspace.timing(trial.entry)
     row, schema = entrants(settings.task)[trial.entrant].row, Schema.load(workspace.vocab(trial.tokenizer))
     overrides = [f"training.threads={threads}", f"training.seed={trial.seed}", "training.num_samples=0"]
-    overrides += entrants(settings.task)[trial.entrant].settings
+    overrides += entrants(settings.task)[trial.entrant].overrides
     if settings.limits.parameters:
         overrides.append(f"training.max_parameters={settings.limits.parameters}")
     if row.learns[schema.kind] != "gradients" and timing.score:  # networks find out for themselves what fits
@@ -325,7 +332,9 @@ def score_trial(folder: Path, name: str, wants_stop: WantsStop) -> bool:
     scored = f"{part}{'' if is_whole else f'[:{subject.amount(store)}]'}:{data.fingerprint[:8]}"
     score = goal.score(model, store, run.schema, run.config.data, scored=scored, **subject.score_options(model))
     seconds = time.perf_counter() - began
-    numbers = {name: value for name, value in score.to_dict().items() if isinstance(value, float)}
+    told = score.to_dict()
+    numbers = {name: value for name, value in told.items() if isinstance(value, float)}
+    numbers |= {f"{target}_accuracy": other["accuracy"] for target, other in told.get("others", {}).items()}
     found: dict[str, Any] = {
         "segments": score.segments.to_dict(),
         "metric": asdict(score.metric),
@@ -360,49 +369,6 @@ def _data_config(workspace: Workspace) -> DataConfig:
         columns=settings.columns,
         season=settings.season,
     )
-
-
-def warm_up(folder: Path) -> None:
-    """Load what each trial would otherwise load at the cost of its share. Called before the first fork: nothing here
-    may start a thread."""
-    settings = Workspace(folder).settings
-    for name in settings.models:
-        row = entrants(settings.task)[name].row
-        for kind, learner in row.learns.items():
-            if learner == "gradients":
-                weight = torch.zeros(1, requires_grad=True)
-                weight.grad = torch.zeros(1)
-                torch.optim.AdamW([weight]).step()  # imports most of torch's compiler
-            elif kind in task_named(settings.task).kinds:
-                _compile(row, learner, TINY[kind])
-
-
-@dataclass(frozen=True)
-class _Tiny:
-    """The least that a family which counts or iterates can learn from, so that its loops are compiled."""
-
-    schema: Schema
-    sequence: Any
-    batch: Batch
-
-
-_IDS, _VALUES = np.array([0, 1, 2, 1]), np.zeros((8, 1))
-TINY = {
-    NEXT_TOKEN: _Tiny(text_schema(SymbolTokenizer(3)), _IDS, next_token_batch(torch.from_numpy(_IDS)[None])),
-    NEXT_VALUES: _Tiny(
-        series_schema(ValueSpec.unscaled(["x"])), (_VALUES, None), next_value_batch(torch.from_numpy(_VALUES)[None])
-    ),
-}
-
-
-def _compile(row: Family, learner: str, tiny: _Tiny) -> None:
-    model = row.build(row.config(), tiny.schema)
-    if learner == "counting":
-        model.fit(tiny.sequence)
-    else:
-        model.initialise([tiny.sequence], 0)
-        model.em_step([tiny.sequence])
-    model.score(tiny.batch)
 
 
 JOBS = {

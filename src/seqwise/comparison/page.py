@@ -26,8 +26,10 @@ from ..pages.elements import Notes, Section, document, fact_list, shown, switche
 from ..pages.quantities import count, duration, milliseconds, number, size, two_figures
 from ..pages.text import visible
 from ..wording import plural
+from .answer_views import by_label, confusion, disagreements, hardest, reliability, tagged_rows
 from .results import Comparison, Entry
 from .table import (
+    baseline_in_words,
     columns_of,
     commands_of,
     interval,
@@ -63,6 +65,12 @@ def write_page(comparison: Comparison) -> str:
         _positions(comparison, looks),
         samples(comparison, looks),
         forecasts(comparison, looks) if comparison.passage_values else passage(comparison),
+        by_label(comparison),
+        confusion(comparison),
+        reliability(comparison, looks),
+        hardest(comparison),
+        tagged_rows(comparison),
+        disagreements(comparison),
         _settings(comparison, looks),
         _time(comparison),
         _repeat(comparison),
@@ -149,9 +157,8 @@ def _results(comparison: Comparison, looks: dict[str, Look]) -> Section:
         f"{metric.better.capitalize()} is better: {escape(metric.name)} on the {escape(comparison.scored)} part. "
         "Models on the <em>front</em> are worth a look: no other is at once better, smaller and faster."
     )
-    if comparison.baseline:
-        value = number(comparison.baseline["value"], metric.digits)
-        lead += f" Without learning, by {escape(comparison.baseline['name'])}, one gets {value} on validation."
+    if sentence := baseline_in_words(comparison):
+        lead += f" {shown(sentence)}"
     if comparison.scored == "test":
         lead += " Validation made the ranking; the test part was scored once, at the end."
     else:

@@ -14,8 +14,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from ..data.schema import LABEL, NEXT_TOKEN, NEXT_VALUES, SEQUENCE
 from ..errors import ConfigError, did_you_mean
 from ..models import MODELS, Family
+from ..models.ngram_family import METHODS
 from ..pages.quantities import duration
 from ..tasks import task_named
 from .results import Stage
@@ -42,29 +44,49 @@ class Entrant:
 
     name: str
     family: str
-    settings: tuple[str, ...] = ()
+    kinds: tuple[str, ...]
+    """Of the main target, for which it is this form that takes part."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
     """Of its model, besides those that follow from data and budget."""
 
     @property
     def row(self) -> Family:
         return MODELS[self.family]
 
+    @property
+    def learns_by(self) -> str:
+        return self.row.learns[self.kinds[0]]
+
+    @property
+    def overrides(self) -> list[str]:
+        return [f"model.{name}={value}" for name, value in self.settings.items()]
+
+    def does(self, kinds: Sequence[str]) -> bool:
+        """Whether it answers all that the data asks for, the main target first."""
+        return kinds[0] in self.kinds and self.row.does(kinds)
+
 
 ATTENTIONS = ("none", "dot", "general", "additive")
-CHOSEN_BY_VALIDATION = {"ngram": ("model.order=0",), "hmm": ("model.num_states=0",)}
+FORMS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
+    ("ngram", NEXT_TOKEN): {"ngram": {"order": 0}},
+    ("ngram", LABEL): {f"ngram-{method}": {"method": method} for method in METHODS},
+    ("hmm", NEXT_TOKEN): {"hmm": {"num_states": 0}},
+    ("hmm", NEXT_VALUES): {"hmm": {"num_states": 0}},
+    ("seq2seq", SEQUENCE): {f"seq2seq-{kind}": {"attention": kind} for kind in ATTENTIONS},
+}
+"""By family and kind of target: the names of all forms that take part, with their settings, where it is not the family
+as it is. An order or a number of states of 0 is chosen by validation."""
 
 
 def entrants(task: str) -> dict[str, Entrant]:
-    """All that do a task, by name, in the order of the lineage. Of seq2seq each kind of attention takes part."""
-    found, kinds = [], task_named(task).kinds
-    for name, row in MODELS.items():
-        if not row.does_some(kinds):
-            continue
-        if name == "seq2seq":
-            found += [Entrant(f"{name}-{kind}", name, (f"model.attention={kind}",)) for kind in ATTENTIONS]
-        else:
-            found.append(Entrant(name, name, CHOSEN_BY_VALIDATION.get(name, ())))
-    return {entrant.name: entrant for entrant in found}
+    """All that do a task, by name, in the order of the lineage."""
+    found: dict[str, Entrant] = {}
+    for family, row in MODELS.items():
+        for kind in (kind for kind in task_named(task).kinds if kind in row.learns):
+            for name, settings in FORMS.get((family, kind), {family: {}}).items():
+                before = found[name].kinds if name in found else ()
+                found[name] = Entrant(name, family, (*before, kind), settings)
+    return found
 
 
 @dataclass(frozen=True)
@@ -186,7 +208,9 @@ def choose_models(asked: Sequence[str] | None, task: str) -> list[str]:
             raise ConfigError(f'unknown family "{name}". {did_you_mean(name, [*MODELS, *fitting])}')
         if name not in families and name not in fitting:
             raise ConfigError(f"{name} does not do the task {task}. Families that do: {', '.join(fitting)}.")
-    return [name for name, entrant in fitting.items() if not asked or name in asked or entrant.family in asked]
+    if asked:
+        return [name for name, entrant in fitting.items() if name in asked or entrant.family in asked]
+    return [name for name, entrant in fitting.items() if entrant.row.takes_part]
 
 
 def choose_seeds(minutes: float) -> int:
@@ -313,9 +337,7 @@ def finals(
     if not ranked:
         return [], "no family could be trained"
     taking_part = entrants(settings.task)
-    improving = [
-        s for s in ranked if taking_part[s.entrant].row.learns_by == "gradients" and s.best_at >= STILL_IMPROVING
-    ]
+    improving = [s for s in ranked if taking_part[s.entrant].learns_by == "gradients" and s.best_at >= STILL_IMPROVING]
     if not improving:
         return [], "no family was still improving when its share was over, so the rest of the time was not used"
     rivals = [s for s in improving[1:MAX_FINALISTS] if _is_in_reach(s.value, improving[0].value)]
@@ -346,9 +368,7 @@ def _in_equal_shares(
     seeded = [
         (taking_part[name], tokenizer, seed)
         for name, tokenizer in entries
-        for seed in range(
-            settings.seeds if taking_part[name].row.learns_by != "counting" else 1
-        )  # counts know no chance
+        for seed in range(settings.seeds if taking_part[name].learns_by != "counting" else 1)  # counts know no chance
     ]
     rounds = -(-len(seeded) // settings.workers)  # trials that follow each other
     minutes = seconds / rounds / 60

@@ -97,11 +97,20 @@ class Entry:
     """Longest segment of the samples that stands in the training part."""
     surprise: list[tuple[str, float]] = field(default_factory=list)
     """The passage, piece by piece, with the bits each took."""
+    by_label: list[tuple[str, float, float, float, int]] = field(default_factory=list)
+    """Labels and tags: precision, recall, F1 and count of each label, tag or type of entity on the scored part, the
+    most frequent first, and not all of many."""
     confusion: dict[str, Any] = field(default_factory=dict)
-    """Labels: their names, and how often each (row) was answered by each (column) on the scored part."""
-    answers: list[tuple[str, float]] = field(default_factory=list)
-    """Labels and tags: what it says of each of the comparison's examples, and the probability of what was wanted;
-    of numbers minus the distance from it, of tags whether all are right."""
+    """Labels, where they are few: their names, and how often each (row) was answered by each (column) there."""
+    confused: list[tuple[str, str, int]] = field(default_factory=list)
+    """Labels: which was answered by which other one how often, the most frequent first."""
+    reliability: list[tuple[float, float, int]] = field(default_factory=list)
+    """Labels: of answers of about the same probability its mean, the share that is right, and their number."""
+    answers: list[tuple[int, str, float, float]] = field(default_factory=list)
+    """Labels and numbers: for some rows of the scored part (those of the comparison's `examples`) what it says, how
+    probable it thinks that, and how probable what was wanted; of numbers minus the distance from it."""
+    wrong_tags: list[tuple[int, list[tuple[int, str]]]] = field(default_factory=list)
+    """Tags: for some rows of the scored part (those of `tagged`) which words it gives a wrong tag, and which."""
     forecast: list[tuple[float, float, float]] = field(default_factory=list)
     """Numbers: middle, low and high of the first column, step by step from the start of the passage on."""
     updates: int | None = None
@@ -155,15 +164,17 @@ class Comparison:
     gaps: list[Gap] = field(default_factory=list)
     """Of candidates only."""
     baseline: dict[str, Any] = field(default_factory=dict)
-    """What one gets without learning: name, and value on validation."""
+    """What one gets without learning: name, and value on validation; and under "simple" what a simple model gets."""
     winner: str | None = None
     """The name of an entry."""
     recommendation: list[str] = field(default_factory=list)
     """Two to four sentences; the first one says what was not trained."""
     passage: str = ""
     """Text: the segment of the scored part that `surprise` colours."""
-    examples: list[tuple[str, str]] = field(default_factory=list)
-    """Labels and tags: texts of the scored part, and what should be answered: what an entry's `answers` are to."""
+    examples: list[tuple[int, str, str]] = field(default_factory=list)
+    """Labels and numbers: some rows of the scored part, their texts, and what should be answered."""
+    tagged: list[tuple[int, list[str], list[str]]] = field(default_factory=list)
+    """Tags: some rows of the scored part, their words, and the tags that these should have."""
     passage_values: list[float | None] = field(default_factory=list)
     """Numbers: what came, first column, for `forecast` to be seen against; None where it is missing."""
     held_out_match: Match | None = None
@@ -206,7 +217,8 @@ class Comparison:
         made["metric"] = Metric(**found["metric"])
         made["ladder"], made["final"] = ([_entry(one) for one in found[stage]] for stage in ("ladder", "final"))
         made["gaps"] = [_gap(gap) for gap in found["gaps"]]
-        made["examples"] = [(text, answer) for text, answer in found.get("examples", ())]
+        for name in ("examples", "tagged"):
+            made[name] = [tuple(one) for one in found.get(name, ())]
         made["held_out_match"] = _maybe(Match, found["held_out_match"])
         return cls(**made)
 
@@ -235,9 +247,20 @@ def _entry(found: dict[str, Any]) -> Entry:
             "by_position": [(place, value) for place, value in found["by_position"]],
             "surprise": [(piece, bits) for piece, bits in found["surprise"]],
             "forecast": [(middle, low, high) for middle, low, high in found["forecast"]],
-            "answers": [(said, probability) for said, probability in found.get("answers", ())],
+            **of_answers(found),
         }
     )
+
+
+def of_answers(found: dict[str, Any]) -> dict[str, Any]:
+    """The fields of an entry that labels and tags have, from those that stand in JSON."""
+    answers = found.get("answers", ())
+    return {
+        **{name: [tuple(one) for one in found.get(name, ())] for name in ("by_label", "confused", "reliability")},
+        "confusion": found.get("confusion", {}),
+        "answers": [(row, said, sure, -math.inf if right is None else right) for row, said, sure, right in answers],
+        "wrong_tags": [(row, [tuple(one) for one in wrong]) for row, wrong in found.get("wrong_tags", ())],
+    }
 
 
 def _gap(found: dict[str, Any]) -> Gap:

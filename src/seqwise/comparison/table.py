@@ -8,11 +8,13 @@ import shlex
 from collections.abc import Callable, Sequence
 from html import escape
 
+from ..data.schema import LABEL, LABELS
 from ..pages.quantities import UNKNOWN, count, duration, milliseconds, number, per_cent, size, two_figures
 from ..pages.text import visible
 from ..wording import counted, plural
 from .results import Comparison, Entry, Figure, Gap, Metric
 
+UNEVEN = 0.01  # between the share of right answers and macro F1
 STATUS_WORDS = {
     "waiting": "not started yet",
     "running": "still running",
@@ -77,6 +79,11 @@ def columns_of(comparison: Comparison) -> dict[str, Callable[[Entry], str]]:
         "exact": other("exact_match", per_cent),
         "perplexity": other("perplexity", lambda found: number(found, 2)),
         "accuracy": other("accuracy", per_cent),
+        **({"macro F1": other("macro_f1", per_cent)} if _has_uneven_labels(comparison) else {}),
+        "unseen words": other("unseen_accuracy", per_cent),
+        "label": other("label_accuracy", per_cent),
+        "Pearson": other("pearson", lambda found: number(found, 3)),
+        "Spearman": other("spearman", lambda found: number(found, 3)),
         "mean error": other("mae", lambda found: number(found, 3)),
         "coverage": other("coverage", per_cent),
         "parameters": lambda entry: count(entry.parameters),
@@ -91,8 +98,25 @@ def columns_of(comparison: Comparison) -> dict[str, Callable[[Entry], str]]:
     return {f"{visible(comparison.metric.short)} (95 %)": value, **known}
 
 
+def _has_uneven_labels(comparison: Comparison) -> bool:
+    """Whether macro F1 says something else than the share of right answers."""
+    scores = [entry.more for entry in comparison.entries] if comparison.kind in (LABEL, LABELS) else []
+    return any(abs(one["macro_f1"] - one.get("accuracy", math.inf)) > UNEVEN for one in scores if "macro_f1" in one)
+
+
 def no_recommendation(comparison: Comparison) -> str:
     return "No model can be recommended." if comparison.is_complete else "No recommendation yet."
+
+
+def baseline_in_words(comparison: Comparison) -> str:
+    """What one gets without learning, and by a simple model; nothing where that was not measured."""
+    found, digits = comparison.baseline, comparison.metric.digits
+    if not found:
+        return ""
+    sentence = f"Without learning, by {found['name']}, one gets {number(found['value'], digits)} on validation"
+    if simple := found.get("simple"):
+        sentence += f"; {simple['name']} gets {number(simple['value'], digits)}"
+    return f"{sentence}."
 
 
 def gap_in_words(gap: Gap, metric: Metric) -> str:
@@ -136,6 +160,7 @@ def write_markdown(comparison: Comparison) -> str:
     if not found.is_complete:
         lines += ["**Not finished:** what follows is what is known so far.", ""]
     lines += [_md(" ".join(found.recommendation) or no_recommendation(found)), ""]
+    lines += [_md(sentence), ""] if (sentence := baseline_in_words(found)) else []
     tables = [("Equal shares", found.ladder), ("Finals", found.final)]
     for title, entries in tables:
         if entries:

@@ -10,8 +10,8 @@ from ..wording import counted
 from .annotated import Answer, LabelledRow, in_order
 from .files import shown
 
-MOST_SHOWN = 5  # labels or lines in a sentence
-FEWEST_ROWS = 3  # to train, validate and test on
+MAX_SHOWN = 5  # labels or lines in a sentence
+MIN_ROWS = 3  # to train, validate and test on
 
 
 def labels_in(answer: Answer) -> tuple[str, ...]:
@@ -22,23 +22,23 @@ def labels_in(answer: Answer) -> tuple[str, ...]:
 
 def lines_told(lines: Sequence[int]) -> str:
     """ "line 4", "lines 4, 9 and 12", "lines 4, 9, 12, 13, 20 and 7 more"."""
-    if len(lines) > MOST_SHOWN:
-        return f"lines {', '.join(map(str, lines[:MOST_SHOWN]))} and {len(lines) - MOST_SHOWN:,} more"
+    if len(lines) > MAX_SHOWN:
+        return f"lines {', '.join(map(str, lines[:MAX_SHOWN]))} and {len(lines) - MAX_SHOWN:,} more"
     *some, last = map(str, lines)
     return f"lines {', '.join(some)} and {last}" if some else f"line {last}"
 
 
 def named(labels: Sequence[str]) -> str:
-    some = ", ".join(shown(label) for label in labels[:MOST_SHOWN])
-    return some + (f" and {len(labels) - MOST_SHOWN:,} more" if len(labels) > MOST_SHOWN else "")
+    some = ", ".join(shown(label) for label in labels[:MAX_SHOWN])
+    return some + (f" and {len(labels) - MAX_SHOWN:,} more" if len(labels) > MAX_SHOWN else "")
 
 
 def check_rows(name: str, parts: dict[str, list[LabelledRow]]) -> None:
     """Enough to learn from: rows in each part, and two labels, or numbers that differ."""
     total = sum(len(rows) for rows in parts.values())
-    if total < FEWEST_ROWS:
+    if total < MIN_ROWS:
         raise DataError(
-            f"{name}: {counted(total, 'row')} with a text and an answer; {FEWEST_ROWS} are the fewest to train, "
+            f"{name}: {counted(total, 'row')} with a text and an answer; {MIN_ROWS} are the fewest to train, "
             "validate and test on. A model needs some hundred at least."
         )
     for part, rows in parts.items():

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from .label_folders import is_label_folder, one_line, read_label_folder
 from .label_split import CUT_SPLIT, VALID_SHARE, split_labelled
 from .labelled import (
     KNOWN_NAMES,
-    MOST_WHOLE_NUMBERS,
+    MAX_WHOLE_NUMBERS,
     Roles,
     find_roles,
     find_texts,
@@ -38,7 +38,7 @@ from .text_tables import TABLE_KINDS, Cell, Table, is_number, read_table
 ACCEPTED = "a .csv, .tsv or .jsonl file, or a folder with a folder or a file for each label"
 MISSING_NUMBERS = ("", "na", "n/a", "nan", "null", "none")
 LABEL_MARKS = ("|", ";", ",")  # between the labels of a cell that has several
-MOST_NAMED = 10  # labels in the sentence on what was found
+MAX_NAMED = 10  # labels in the sentence on what was found
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,8 @@ def open_labelled(
         notes.append(f"there is no part to validate on: it is {VALID_SHARE} % of the training part, shuffled")
         check_rows(name, parts)
     notes += notes_on(parts)
-    return LabelledData(name, parts, found.asks_for, words, notes, found.columns)  # type: ignore[arg-type]
+    is_set = not Path(sources[0]).exists()  # which knows its columns itself
+    return LabelledData(name, parts, found.asks_for, words, notes, () if is_set else found.columns)  # type: ignore[arg-type]
 
 
 def open_whole_labelled(
@@ -98,10 +99,9 @@ def open_whole_labelled(
     notes: list[str] = []
     given = given_roles(columns)
     roles = None
+    _check_kinds(map(Path, sources))
     for path in map(Path, sources):
-        if not path.exists():
-            raise DataError(f"{path}: no such file or folder.")
-        table = _read_table(path)
+        table = read_table(path, KNOWN_NAMES)
         roles = roles or find_roles(table, given)
         if not labels:
             roles = Roles(roles.texts, roles.answer, "number")
@@ -125,7 +125,7 @@ def texts_of(path: str | Path, columns: Sequence[str] = ()) -> Iterator[tuple[st
         for line in lines_of(read_text(path)):
             yield tuple(text.strip() for text in line.split("\t", 1)) if "text2" in given else (line.strip(),)
         return
-    table = _read_table(path)
+    table = read_table(path, KNOWN_NAMES)
     wanted = {role: name for role, name in given.items() if role in ("text", "text2")}
     if any(table.place(name) is None for name in wanted.values()) and len(table.names) == len(wanted):
         wanted = dict(zip(("text", "text2"), table.names, strict=False))  # there is nothing else to read
@@ -169,14 +169,15 @@ def _find(
             return name, LabelledParts(parts, "label", notes)
         files = {part: [file] for part, file in tables.items()}
     files |= {part: [Path(file)] for part, file in (("valid", valid), ("test", test)) if file is not None}
-    return name, _read_files(files, given)
+    _check_kinds(file for some in files.values() for file in some)
+    return name, read_label_files(files, given)
 
 
 def _named_set(name: str) -> LabelledParts:
     if is_label_toy(name):
         from .annotated_toys import language_rows
 
-        return LabelledParts({"train": language_rows()}, "label")
+        return LabelledParts({"train": language_rows()}, "label", ["names that two languages share are left out"])
     if is_label_set(name):
         from .annotated_sets import read_label_set
 
@@ -184,16 +185,14 @@ def _named_set(name: str) -> LabelledParts:
     raise unknown_set(name)
 
 
-def _read_files(files: dict[str, list[Path]], given: dict[str, str]) -> LabelledParts:
+def read_label_files(files: dict[str, list[Path]], given: dict[str, str]) -> LabelledParts:
     """Which column is which follows from the first file; the others are read alike."""
     notes: list[str] = []
     parts: dict[str, list[LabelledRow]] = {}
     roles = None
     for part in PARTS:
         for path in files.get(part, ()):
-            if not path.exists():
-                raise DataError(f"{path}: no such file or folder.")
-            table = _read_table(path)
+            table = read_table(path, KNOWN_NAMES)
             notes += table.notes
             if roles is None:
                 roles = find_roles(table, given)
@@ -204,10 +203,12 @@ def _read_files(files: dict[str, list[Path]], given: dict[str, str]) -> Labelled
     return LabelledParts(parts, roles.asks_for, notes, roles.as_columns)
 
 
-def _read_table(path: Path) -> Table:
-    if kind_of(path) not in TABLE_KINDS:
-        raise DataError(f"{path}: labelled texts are read from {ACCEPTED}.")
-    return read_table(path, KNOWN_NAMES)
+def _check_kinds(paths: Iterable[Path]) -> None:
+    for path in paths:
+        if not path.exists():
+            raise DataError(f"{path}: no such file or folder.")
+        if kind_of(path) not in TABLE_KINDS:
+            raise DataError(f"{path}: labelled texts are read from {ACCEPTED}.")
 
 
 def _taken_for(table: Table, roles: Roles, given: dict[str, str]) -> str:
@@ -227,12 +228,12 @@ def _taken_for(table: Table, roles: Roles, given: dict[str, str]) -> str:
         for row in table.rows:
             found |= set(_labels(row.cells[place], mark) if roles.asks_for == "labels" else {_label(row.cells[place])})
         labels = in_order(found - {""})
-        told = f"labels in {roles.answer} ({len(labels)}: {', '.join(labels[:MOST_NAMED])}"
-        told += ", …)" if len(labels) > MOST_NAMED else ")"
+        told = f"labels in {roles.answer} ({len(labels)}: {', '.join(labels[:MAX_NAMED])}"
+        told += ", …)" if len(labels) > MAX_NAMED else ")"
         if not given and len(labels) > 2 and all(is_number(label) for label in labels):
             told += f" (if they are numbers to predict, add --columns number={roles.answer.removeprefix('column ')})"
     others = [name for name in table.names if name and name not in (*roles.texts, roles.answer)]
-    left = f"; not read: {', '.join(others[:MOST_NAMED])}" if others else ""
+    left = f"; not read: {', '.join(others[:MAX_NAMED])}" if others else ""
     return f"{table.path.name}: texts are in {texts}, {told}{left}{header}"
 
 
@@ -332,7 +333,7 @@ def _check_number_of_labels(table: Table, roles: Roles, rows: list[LabelledRow])
     if roles.asks_for != "label":
         return
     found = {row.answer for row in rows}
-    if len(found) > MOST_WHOLE_NUMBERS and 2 * len(found) > len(rows):
+    if len(found) > MAX_WHOLE_NUMBERS and 2 * len(found) > len(rows):
         some = named(sorted(map(str, found))[:3])
         raise DataError(
             f"{table.path}: {roles.answer} has {len(found):,} different cells in {len(rows):,} rows ({some}, …), too "

@@ -18,7 +18,7 @@ from .files import kind_of, lines_of, read_text, shown_names
 from .label_checks import named
 from .source import PART_NAMES
 
-FEWEST_FILES = 2  # in the folder of a label, so that it is not taken for a chapter
+MIN_FILES = 2  # in the folder of a label, so that it is not taken for a chapter
 TEXT_KINDS = (".txt", ".text", "")
 
 
@@ -55,7 +55,7 @@ def _part_folders(folder: Path) -> dict[str, Path]:
 
 def _label_folders(folder: Path) -> list[Path]:
     found = [path for path in _visible(folder) if path.is_dir() and path.name.lower() not in PART_NAMES]
-    return [path for path in found if len(_text_files(path)) >= FEWEST_FILES]
+    return [path for path in found if len(_text_files(path)) >= MIN_FILES]
 
 
 def _visible(folder: Path) -> list[Path]:

@@ -16,7 +16,7 @@ from .source import DEFAULT_SPLIT, PARTS, split_edges
 
 VALID_SHARE = 10  # per cent of the training part, where there is a part to test on and none to validate on
 CUT_SPLIT = f"{100 - VALID_SHARE}/{VALID_SHARE}"
-LARGEST_SHARE = 20  # of the rows, one in so many, that may share their first text and stay together for it
+MAX_SHARE = 20  # of the rows, one in so many, that may share their first text and stay together for it
 T = TypeVar("T")
 
 
@@ -52,7 +52,7 @@ def deal(
             left = [one for one in left if one not in part_of]
     _fill_empty(part_of, strata, list(held_out))
     parts: dict[str, list[T]] = {part: [] for part in sizes}
-    for one in shuffled:
+    for one in sorted(groups, key=lambda one: place_in_shuffle(f"{one}\n")):  # anew: each label gave its first away
         parts[part_of.get(one, "train")] += groups[one]
     for part, found in parts.items():
         if not found:
@@ -79,7 +79,7 @@ def split_labelled(name: str, rows: Sequence[LabelledRow], split: str | None) ->
     by_first: dict[str, int] = {}
     for row in rows:
         by_first[row.texts[0]] = by_first.get(row.texts[0], 0) + 1
-    few = max(by_first.values(), default=0) * LARGEST_SHARE <= len(rows)
+    few = max(by_first.values(), default=0) * MAX_SHARE <= len(rows)
     num_texts = 1 if few else 2
     return deal(
         name,

@@ -44,10 +44,10 @@ KNOWN_NAMES = frozenset(
     {*LABEL_NAMES, *NUMBER_NAMES, *TEXT_NAMES, *(name for pair in TEXT_PAIRS for name in pair), *ID_NAMES} - {""}
 )
 LOOKED_AT = 1000  # rows, taken from all over the table
-FEWEST_ROWS = 20  # to take a column for labels that is not named so
-MOST_LABELS = 50
-MOST_WHOLE_NUMBERS = 20  # distinct ones, that are labels
-LONGEST_LABEL = 30  # characters
+MIN_ROWS = 20  # to take a column for labels that is not named so
+MAX_LABELS = 50
+MAX_WHOLE_NUMBERS = 20  # distinct ones, that are labels
+MAX_LABEL_CHARACTERS = 30  # characters
 LABEL_WORDS = 2
 
 
@@ -105,7 +105,7 @@ class _Column:
             return self.key in ID_NAMES
         if self.key in ID_NAMES or self.key.endswith(("_id", " id")):
             return True
-        if len(self.words) < FEWEST_ROWS or not all(_is_code(cell) for cell in self.words):
+        if len(self.words) < MIN_ROWS or not all(_is_code(cell) for cell in self.words):
             return False
         numbers = [int(cell) for cell in self.words if cell.isdecimal()]
         return len(numbers) < len(self.words) or max(numbers) - min(numbers) <= 2 * self.step * len(numbers)
@@ -124,7 +124,7 @@ class _Column:
 
     @cached_property
     def is_short(self) -> bool:
-        return all(len(cell) <= LONGEST_LABEL and len(cell.split()) <= LABEL_WORDS for cell in self.words)
+        return all(len(cell) <= MAX_LABEL_CHARACTERS and len(cell.split()) <= LABEL_WORDS for cell in self.words)
 
     @cached_property
     def is_list(self) -> bool:
@@ -138,8 +138,8 @@ class _Column:
         if not self.is_short:
             return False
         if self.key in LABEL_NAMES:
-            return self.num_distinct <= MOST_LABELS
-        return len(self.words) >= FEWEST_ROWS and 2 <= self.num_distinct <= min(MOST_LABELS, len(self.words) // 5)
+            return self.num_distinct <= MAX_LABELS
+        return len(self.words) >= MIN_ROWS and 2 <= self.num_distinct <= min(MAX_LABELS, len(self.words) // 5)
 
     @cached_property
     def is_numeric(self) -> bool:
@@ -281,7 +281,7 @@ def _asks_for(table: Table, name: str, given: dict[str, str]) -> Literal["label"
         return "label"
     are_whole = all(float(cell).is_integer() for cell in cells if isinstance(cell, str))
     is_class = name.casefold() in CLASS_NAMES
-    return "label" if are_whole and (is_class or len(cells) <= MOST_WHOLE_NUMBERS) else "number"
+    return "label" if are_whole and (is_class or len(cells) <= MAX_WHOLE_NUMBERS) else "number"
 
 
 # -- does a table hold labelled texts? -----------------------------------------------------------------------------

@@ -46,11 +46,9 @@ class Rows:
         """So many rows from the beginning."""
         return Rows(self.ids[: self.edges[num]], self.edges[: num + 1])
 
-    def choose(self, is_kept: np.ndarray) -> Rows:
-        """The rows that are kept, (N,) bool."""
-        if is_kept.all():
-            return self
-        return Rows.of(self.ids[self.edges[row] : self.edges[row + 1]] for row in np.flatnonzero(is_kept))
+    def at(self, chosen: np.ndarray) -> Rows:
+        """These rows, (n,), in this order."""
+        return Rows.of(self.ids[self.edges[row] : self.edges[row + 1]] for row in chosen)
 
     def padded(self, chosen: np.ndarray) -> Tokens:
         """Some of the rows side by side."""

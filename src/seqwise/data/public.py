@@ -13,41 +13,16 @@ import shutil
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from ..errors import DataError, did_you_mean
-from .builtin import BUILTIN, PAIR_TOYS
+from .builtin import BUILTIN, LABEL_TOYS, PAIR_TOYS, TAG_TOYS
 from .files import OPENERS, read_bytes
 from .paths import cache_folder, data_folders
+from .public_annotated import ANNOTATED
+from .public_rows import GITHUB, PublicData, PublicFile
 
-GITHUB = "https://raw.githubusercontent.com"
 TIMEOUT_SECONDS = 30
-
-
-@dataclass(frozen=True)
-class PublicFile:
-    path: str
-    """Below the data folder; a copy at hand may also be packed, with .gz, .xz or .bz2 at the end of its name."""
-    address: str
-    """What is there may be packed in the same ways. Empty where no address is known that has this content."""
-    sha256: str
-    """Of the unpacked content, computed from a copy at hand."""
-    num_bytes: int
-    """Of the unpacked content."""
-
-
-@dataclass(frozen=True)
-class PublicData:
-    title: str
-    licence: str
-    files: dict[str, PublicFile]
-    """By part; a data set with one file is split as `split` says. Pairs: what pair_sets.py reads, by its own names."""
-    split: str | None = None
-    holds: Literal["text", "pairs", "labels", "tags"] = "text"
-    how_to_get: str = ""
-    """What to do where there is no address."""
 
 
 def _ptb(part: str, sha256: str, num_bytes: int) -> PublicFile:
@@ -200,6 +175,7 @@ PUBLIC = {
         },
         holds="pairs",
     ),
+    **ANNOTATED,
 }
 
 
@@ -247,7 +223,7 @@ def get_public(name: str, *, on_progress: Callable[[int], None] = lambda _: None
 
     `on_progress` is told the number of bytes that each block brought.
     """
-    if name in BUILTIN or name.partition(":")[0] in PAIR_TOYS:
+    if name.partition(":")[0] in (*BUILTIN, *PAIR_TOYS, *LABEL_TOYS, *TAG_TOYS):
         raise DataError(f'"{name}" is built in: there is nothing to get.')
     if name not in PUBLIC:
         raise DataError(f'unknown data set "{name}". {did_you_mean(name, PUBLIC)}')

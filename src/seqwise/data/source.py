@@ -15,9 +15,9 @@ from typing import Any
 
 from ..errors import ConfigError, DataError, did_you_mean
 from ..wording import counted
-from .builtin import BUILTIN, PAIR_TOYS, builtin_file
+from .builtin import BUILTIN, LABEL_TOYS, PAIR_TOYS, TAG_TOYS, builtin_file, is_label_toy, is_tag_toy
 from .files import TABLE_SUFFIXES, is_html, kind_of, read_text, shown, shown_names, text_files, unread_files
-from .public import PUBLIC, find_public, is_pair_set
+from .public import PUBLIC, find_public, is_label_set, is_pair_set, is_tag_set
 from .scan_cache import cached_scan
 
 PARTS = ("train", "valid", "test")
@@ -141,6 +141,10 @@ def _named(name: str) -> tuple[str, dict[str, list[Path]], str | None]:
         return name, {"train": [builtin_file(name)]}, None
     if is_pair_set(name):
         raise DataError(f'"{name}" holds pairs of sequences, and language models read running text. Add --task pairs.')
+    if is_label_set(name) or is_label_toy(name):
+        raise DataError(f'"{name}" holds texts with labels, and language models read running text. Add --task label.')
+    if is_tag_set(name) or is_tag_toy(name):
+        raise DataError(f'"{name}" holds words with tags, and language models read running text. Add --task tags.')
     if name in PUBLIC:
         return name, {part: [file] for part, file in find_public(name).items()}, PUBLIC[name].split
     raise unknown_set(name)
@@ -149,7 +153,7 @@ def _named(name: str) -> tuple[str, dict[str, list[Path]], str | None]:
 def unknown_set(name: str) -> DataError:
     if "/" in name or "." in name:
         return DataError(f"{name}: no such file or folder.")
-    known = [*BUILTIN, *PAIR_TOYS, *PUBLIC]
+    known = [*BUILTIN, *PAIR_TOYS, *LABEL_TOYS, *TAG_TOYS, *PUBLIC]
     return DataError(f'"{name}" is neither a file nor a data set. {did_you_mean(name, known)}')
 
 

@@ -26,8 +26,8 @@ from .tag_layouts import write_tagged as write_tagged
 
 CONLL_PARTS = {"testa": "valid", "testb": "test"}  # as in eng.testa
 NO_TAG = "_"  # in .conllu
-FEWEST_ROWS = 3
-MOST_NAMED = 10  # tags in the sentence on what was found
+MIN_ROWS = 3
+MAX_NAMED = 10  # tags in the sentence on what was found
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def open_whole_tagged(
     """
     paths = [Path(source) for source in sources]
     name = " and ".join(path.name for path in paths)
-    found = _read_files({"train": paths}, columns)
+    found = read_tag_files({"train": paths}, columns)
     if not found.parts["train"]:
         raise DataError(f"{name}: no sentences with words and tags. Give some to score.")
     notes = found.notes
@@ -153,14 +153,14 @@ def _find(
                     f"{paths[0]}: cannot tell which file is the {part} part: {names}. Give them one by one."
                 )
     files |= {part: [Path(file)] for part, file in (("valid", valid), ("test", test)) if file is not None}
-    return name, _read_files(files, columns)
+    return name, read_tag_files(files, columns)
 
 
 def _named_set(name: str) -> TaggedParts:
     if is_tag_toy(name):
         from .annotated_toys import role_sentences
 
-        return TaggedParts({"train": role_sentences()})
+        return TaggedParts({"train": role_sentences()}, ["each line is there once, whatever it stands in"])
     if is_tag_set(name):
         from .annotated_sets import read_tag_set
 
@@ -168,7 +168,7 @@ def _named_set(name: str) -> TaggedParts:
     raise unknown_set(name)
 
 
-def _read_files(files: dict[str, list[Path]], columns: Sequence[str]) -> TaggedParts:
+def read_tag_files(files: dict[str, list[Path]], columns: Sequence[str]) -> TaggedParts:
     parts: dict[str, list[Sentence]] = {}
     notes: list[str] = []
     for part in PARTS:
@@ -203,7 +203,7 @@ def _are(lines: Sequence[int]) -> str:
 
 def _taken_for(path: Path, layout: TagLayout, columns: Sequence[str], sentences: Sequence[Sentence]) -> str:
     found = sorted({tag for sentence in sentences for tag in sentence.tags})
-    tags = f"{len(found)}: {', '.join(found[:MOST_NAMED])}{', …' if len(found) > MOST_NAMED else ''}"
+    tags = f"{len(found)}: {', '.join(found[:MAX_NAMED])}{', …' if len(found) > MAX_NAMED else ''}"
     if layout.kind == "conllu":
         how = f"tags are {layout.tags.upper()} ({tags})"
     elif layout.kind == "slots":
@@ -222,9 +222,9 @@ def _taken_for(path: Path, layout: TagLayout, columns: Sequence[str], sentences:
 
 def _check_sentences(name: str, parts: dict[str, list[Sentence]]) -> None:
     total = sum(len(some) for some in parts.values())
-    if total < FEWEST_ROWS:
+    if total < MIN_ROWS:
         raise DataError(
-            f"{name}: {counted(total, 'sentence')} with words and tags; {FEWEST_ROWS} are the fewest to train, "
+            f"{name}: {counted(total, 'sentence')} with words and tags; {MIN_ROWS} are the fewest to train, "
             "validate and test on. A model needs some hundred at least."
         )
     for part, some in parts.items():
@@ -239,7 +239,7 @@ def _converted(
     parts: dict[str, list[Sentence]], files: dict[str, str], notes: list[str]
 ) -> tuple[dict[str, list[TaggedRow]], str]:
     """Entities of all parts in IOB2, and the name of that scheme; tags of other kinds as they are."""
-    from .tag_schemes import MOST_SHOWN, detect_scheme, to_iob2
+    from .tag_schemes import MAX_SHOWN, detect_scheme, to_iob2
 
     everything = [(part, sentence) for part, some in parts.items() for sentence in some]
     detected = detect_scheme([sentence.tags for _, sentence in everything])
@@ -248,12 +248,12 @@ def _converted(
         notes.append(f"entities are marked by {detected.scheme} ({detected.reason}), {verb}")
     if detected.odd:
         told = []
-        for odd in detected.odd[:MOST_SHOWN]:
+        for odd in detected.odd[:MAX_SHOWN]:
             part, sentence = everything[odd.row]
             told.append(
                 f"{odd.what} ({odd.count:,}, first in {files.get(part, part)}, sentence of line {sentence.line})"
             )
-        total, more = sum(odd.count for odd in detected.odd), ", …" if len(detected.odd) > MOST_SHOWN else ""
+        total, more = sum(odd.count for odd in detected.odd), ", …" if len(detected.odd) > MAX_SHOWN else ""
         many = counted(total, "tag does", "tags do")
         notes.append(
             f"{many} not fit that scheme and {'is' if total == 1 else 'are'} kept: {', '.join(told)}{more}; "

@@ -32,8 +32,8 @@ ENTITY_TAG = re.compile(r"O|[BIESLU]-\S+")
 DOCUMENT = "-DOCSTART-"
 EXTRA_WORD = re.compile(r"\d+[-.]\d+")  # a range of several words, or an empty node
 LOOKED_AT = 1000  # lines
-FEWEST_LINES = 20  # to take words and tags for such that are not marked as entities
-LONGEST_TAG = 30
+MIN_LINES = 20  # to take words and tags for such that are not marked as entities
+MAX_TAG_CHARACTERS = 30
 
 
 @dataclass(frozen=True)
@@ -100,8 +100,8 @@ def has_columns(path: Path) -> bool:
     if all(ENTITY_TAG.fullmatch(tag) for tag in tags):
         return True
     are_words = separator == "\t" and all(len(word.split()) == 1 for word in words)
-    are_tags = all(0 < len(tag) <= LONGEST_TAG and " " not in tag for tag in tags)
-    return are_words and are_tags and len(tags) >= FEWEST_LINES and 4 * len(set(tags)) <= len(tags)
+    are_tags = all(0 < len(tag) <= MAX_TAG_CHARACTERS and " " not in tag for tag in tags)
+    return are_words and are_tags and len(tags) >= MIN_LINES and 4 * len(set(tags)) <= len(tags)
 
 
 def is_tag_file(path: Path) -> bool:
@@ -149,10 +149,10 @@ def read_sentences(
     return [Sentence(number, tuple(line.split()), ()) for number, line in enumerate(lines_of(read_text(path)), start=1)]
 
 
-def _blocks(path: Path) -> Iterator[list[tuple[int, str]]]:
+def blocks_of(lines: Iterable[str]) -> Iterator[list[tuple[int, str]]]:
     """Numbered lines up to the next blank one: one of white space alone is blank, too."""
     block: list[tuple[int, str]] = []
-    for number, line in enumerate(lines_of(read_text(path)), start=1):
+    for number, line in enumerate(lines, start=1):
         if line.strip():
             block.append((number, line))
         elif block:
@@ -164,7 +164,7 @@ def _blocks(path: Path) -> Iterator[list[tuple[int, str]]]:
 
 def _conllu(path: Path, field: str, tagged: bool) -> Iterator[Sentence]:
     place = CONLLU_FIELDS.index(field)
-    for block in _blocks(path):
+    for block in blocks_of(lines_of(read_text(path))):
         first, words, tags = 0, [], []
         for number, line in block:
             if line.startswith("#"):
@@ -191,7 +191,7 @@ def _columns(path: Path, separator: str, roles: dict[str, str], tagged: bool) ->
     tag_place = _place(path, roles.get("tags", str(width)), width) if tagged else None
     if tag_place == word_place:
         raise DataError(f"{path}: one column, so there are words and no tags. Give a tag behind each word.")
-    for block in _blocks(path):
+    for block in blocks_of(lines_of(read_text(path))):
         first, words, tags = 0, [], []
         for number, line in block:
             cells = _cells(line, separator)

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -30,7 +31,7 @@ from ..wording import counted
 OUTSIDE = "O"
 BILOU_TO_BIOES = {"L": "E", "U": "S"}
 BIOES_TO_BILOU = {"E": "L", "S": "U"}
-MOST_SHOWN = 3  # oddities that a sentence names
+MAX_SHOWN = 3  # oddities that a sentence names
 EDGE = ""  # stands before the first word of a row and behind the last; entities see it as they see O
 
 
@@ -50,7 +51,8 @@ class Entity(NamedTuple):
     """Behind the last word."""
 
 
-class Oddity(NamedTuple):
+@dataclass(frozen=True)
+class Oddity:
     """Something that a scheme does not allow."""
 
     what: str
@@ -245,8 +247,8 @@ def odd_in_words(odd: Sequence[Oddity]) -> str:
     shown = [f"{one.what} ({one.count:,}, first in row {one.row + 1:,}, word {one.word + 1:,})" for one in odd]
     if not shown:
         return ""
-    rest = f", and {counted(len(shown) - MOST_SHOWN, 'other kind')}" if len(shown) > MOST_SHOWN else ""
-    return f"{counted(sum(one.count for one in odd), 'odd tag')}: {', '.join(shown[:MOST_SHOWN])}{rest}"
+    rest = f", and {counted(len(shown) - MAX_SHOWN, 'other kind')}" if len(shown) > MAX_SHOWN else ""
+    return f"{counted(sum(one.count for one in odd), 'odd tag')}: {', '.join(shown[:MAX_SHOWN])}{rest}"
 
 
 def _count_pairs(rows: Sequence[Sequence[str]]) -> Counter[tuple[str, str]]:

@@ -33,6 +33,7 @@ class Column(Protocol):
         ...
 
     def take(self, num: int) -> Column: ...
+    def choose(self, chosen: np.ndarray) -> Column: ...
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,9 @@ class AnswerColumn:
     def take(self, num: int) -> AnswerColumn:
         return AnswerColumn(self.values[:num])
 
+    def choose(self, chosen: np.ndarray) -> AnswerColumn:
+        return AnswerColumn(self.values[chosen])
+
 
 @dataclass(frozen=True)
 class LabelSetColumn:
@@ -62,6 +66,9 @@ class LabelSetColumn:
 
     def take(self, num: int) -> LabelSetColumn:
         return LabelSetColumn(self.values[:num])
+
+    def choose(self, chosen: np.ndarray) -> LabelSetColumn:
+        return LabelSetColumn(self.values[chosen])
 
 
 @dataclass(frozen=True)
@@ -77,6 +84,9 @@ class TagColumn:
 
     def take(self, num: int) -> TagColumn:
         return TagColumn(self.ids.take(num), self.steps.take(num))
+
+    def choose(self, chosen: np.ndarray) -> TagColumn:
+        return TagColumn(self.ids.at(chosen), self.steps.at(chosen))
 
 
 @dataclass(frozen=True)
@@ -133,6 +143,40 @@ class TextStore:
         targets = {name: column.take(num) for name, column in self.targets.items()}
         return replace(self, tokens=self.tokens.take(num), targets=targets, rows=self.rows[:num])
 
+    def choose(self, chosen: np.ndarray) -> TextStore:
+        """These rows, (n,), in this order."""
+        targets = {name: column.choose(chosen) for name, column in self.targets.items()}
+        places = np.concatenate([np.arange(self.tokens.edges[row], self.tokens.edges[row + 1]) for row in chosen])
+        segments = None if self.segments is None else self.segments[places]
+        spelled = None if self.spelled is None else replace(self.spelled, words=self.spelled.words[places])
+        rows = [self.rows[row] for row in chosen.tolist()]
+        return replace(
+            self,
+            tokens=self.tokens.at(chosen),
+            targets=targets,
+            rows=rows,
+            segments=segments,
+            spelled=spelled,
+        )
+
+    def sample(self, num: int, seed: int) -> TextStore:
+        """So many rows by chance, of each label its share and one at least, in the order of the store."""
+        if num >= len(self):
+            return self
+        random = np.random.default_rng((seed, num))
+        answers = self.answers if isinstance(self.main, AnswerColumn) else np.zeros(len(self))
+        if np.issubdtype(answers.dtype, np.floating):
+            answers = np.zeros(len(self), dtype=np.int64)
+        kinds, labels = np.unique(answers, return_inverse=True)
+        order = random.permutation(len(self))
+        # rows of each label in turn, those of frequent labels more often: the share of rows of its label before it
+        rank = np.empty(len(self))
+        for label in range(len(kinds)):
+            of_label = order[labels[order] == label]
+            rank[of_label] = (np.arange(len(of_label)) + 0.5 * random.random()) / len(of_label)
+            rank[of_label[0]] = -1.0
+        return self.choose(np.sort(np.argsort(rank, kind="stable")[:num]))
+
     def batch(self, chosen: np.ndarray | slice) -> Batch:
         chosen = np.arange(len(self))[chosen] if isinstance(chosen, slice) else chosen
         found = self.tokens.padded(chosen)
@@ -161,7 +205,23 @@ def build_label_store(rows: Sequence[LabelledRow], schema: Schema) -> TextStore:
     encoded = [spec.encode_texts(row.texts) for row in rows]
     segments = np.concatenate([found for _, found in encoded]).astype(np.int8) if spec.num_texts > 1 else None
     answers = COLUMNS[schema.kind]([row.answer for row in rows], schema.main_spec)
-    return TextStore(Rows.of(ids for ids, _ in encoded), {schema.main: answers}, rows, segments)
+    tokens = Rows.of(ids for ids, _ in encoded)
+    spelled = _spell_texts(spec, rows, tokens) if spec.alphabet else None
+    return TextStore(tokens, {schema.main: answers}, rows, segments, spelled)
+
+
+def _spell_texts(spec: TokenSpec, rows: Sequence[LabelledRow], tokens: Rows) -> Spelled:
+    """A token is a word, as it was written."""
+    assert isinstance(spec.tokenizer, WordTokenizer)
+    places: dict[str, int] = {}
+    words = np.zeros(len(tokens.ids), dtype=np.int32)
+    for row, start in zip(rows, tokens.edges[:-1].tolist(), strict=True):
+        place = start + 1
+        for text in row.texts:
+            found = spec.tokenizer.split(text)
+            words[place : place + len(found)] = [places.setdefault(word, len(places) + 1) for word in found]
+            place += len(found) + 1
+    return Spelled(words, np.concatenate([np.zeros_like(spec.spell([""])), spec.spell(list(places))]))
 
 
 def _of_numbers(answers: Sequence[Any], spec: Any) -> Column:

@@ -28,7 +28,7 @@ TABLE_KINDS = (".csv", ".tsv", ".jsonl")
 SEPARATORS = {"\t": "TABs", ",": "commas", ";": "semicolons"}
 ONE_COLUMN = "\x1f"  # a separator that stands in no text
 LOOKED_AT = 1000  # lines, to choose the separator by
-MOST_CHARACTERS = (1 << 31) - 1  # in a cell: the csv module refuses a long text by itself
+MAX_CHARACTERS = (1 << 31) - 1  # in a cell: the csv module refuses a long text by itself
 NAME = re.compile(r"[^\W\d][\w.#-]*( [\w.#-]+)?")  # a cell that could be the name of a column
 TEXT_WORDS = 3  # words a cell in a column of texts
 UNNAMED = "column {}"
@@ -84,8 +84,7 @@ def read_table(path: Path, known_names: Collection[str] = ()) -> Table:
                 f"{path}: line {row.line} has {len(row.cells)} columns, but line {rows[0].line} has "
                 f"{len(table.names)}. Put cells that hold {SEPARATORS[separator]} into quotes."
             )
-    own = "\t" if kind_of(path) == ".tsv" else ","
-    if len(table.names) > 1 and separator != own:
+    if len(table.names) > 1 and separator != _promised(path):
         table.notes.append(f"{path.name}: columns are separated by {SEPARATORS[separator]}, whatever its name says")
     return table
 
@@ -108,7 +107,7 @@ def read_beginning(path: Path, known_names: Collection[str] = ()) -> Table | Non
 
 def _separator(path: Path, lines: Sequence[str]) -> str:
     """The one by which most rows are as wide as the first; of equals the one that the suffix promises."""
-    own = "\t" if kind_of(path) == ".tsv" else ","
+    own = _promised(path)
     scores = {}
     for separator in (own, *(other for other in SEPARATORS if other != own)):
         try:
@@ -120,6 +119,11 @@ def _separator(path: Path, lines: Sequence[str]) -> str:
         scores[separator] = sum(len(row.cells) == width for row in rows) / len(rows) if width > 1 else 0.0
     best = max(scores, key=scores.__getitem__)
     return best if scores[best] else ONE_COLUMN
+
+
+def _promised(path: Path) -> str:
+    """The separator that a suffix tells."""
+    return "," if kind_of(path) == ".csv" else "\t"
 
 
 def _cut(path: Path, lines: Sequence[str], separator: str, *, is_whole: bool) -> tuple[list[TableRow], list[str]]:
@@ -162,7 +166,7 @@ def _cut_quoted(lines: Sequence[str], separator: str, *, is_whole: bool) -> tupl
 
 @contextmanager
 def _long_cells() -> Iterator[None]:
-    before = csv.field_size_limit(MOST_CHARACTERS)
+    before = csv.field_size_limit(MAX_CHARACTERS)
     try:
         yield
     finally:

@@ -1,6 +1,6 @@
 """How well a model answers for whole sequences: labels, sets of labels, or numbers, with intervals.
 
-LabelScore       share of right answers; F1 of each label, confusion, calibration (evaluation/labels.py)
+LabelScore       share of right answers; F1 of each label, confusion, calibration (labels.py)
 LabelSetScore    F1 over all labels of all rows (micro), rows that are right as a whole
 NumberScore      squared error, and correlation with what was wanted
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -21,9 +22,11 @@ from ..data.batch import Batch
 from ..models.contract import Answerer, AnswersSeveral, device_of, evaluating
 from ..wording import counted
 from . import labels as measures
+from .labels import Bin, Counts, f1_in_words, figures_of
 from .segments import Metric, Segments, interval_in_words
 
 ROWS = 256  # scored at once
+MAX_LABELS_WRITTEN = 200  # of which all pairs are written out, for programs
 
 
 class AnswerStore(Protocol):
@@ -92,18 +95,32 @@ class LabelScore:
         """Wrong answers, example by example."""
         return Segments.of(~self.is_right, np.ones(len(self.wanted)))
 
-    @property
+    @cached_property
     def confusion(self) -> np.ndarray:
         """(L, L): how often each label (row) was answered by each (column); of labels that training had."""
         return measures.confusion_matrix(self.wanted[self.is_known], self.answers[self.is_known], len(self.names))
+
+    def most_confused(self, num: int) -> list[tuple[str, str, int]]:
+        """(label, what was answered instead, how often), the most frequent first."""
+        wrong = self.confusion - np.diag(np.diag(self.confusion))
+        order = np.argsort(-wrong, axis=None, kind="stable")[:num]
+        pairs = zip(*np.unravel_index(order[wrong.flat[order] > 0], wrong.shape), strict=True)
+        return [(self.names[label], self.names[answer], int(wrong[label, answer])) for label, answer in pairs]
 
     @property
     def probabilities(self) -> np.ndarray:
         return np.exp(self.log_probs.astype(np.float64))
 
+    @cached_property
+    def by_label(self) -> dict[str, Counts]:
+        """What was answered to a label that training never had counts against the answer."""
+        answered = np.bincount(self.answers, minlength=len(self.names)).tolist()
+        found = measures.counts_by_label(self.confusion)
+        return {name: one._replace(answered=num) for name, one, num in zip(self.names, found, answered, strict=True)}
+
     @property
     def macro_f1(self) -> float:
-        return measures.macro_f1(self.confusion)
+        return measures.mean_f1(self.by_label.values())
 
     @property
     def matthews(self) -> float | None:
@@ -119,9 +136,19 @@ class LabelScore:
         return measures.auc(self.wanted[known] == 1, self.log_probs[known, 1])
 
     @property
+    def confidences(self) -> np.ndarray:
+        """How probable the model thought each of its answers, (N,)."""
+        return self.probabilities[np.arange(len(self.answers)), self.answers]
+
+    @property
     def calibration_error(self) -> float:
         """By how much the probability of the answer and the share of right answers differ, in the mean."""
-        return measures.expected_calibration_error(self.is_right, self.probabilities.max(axis=1))
+        return measures.expected_calibration_error(self.is_right, self.confidences)
+
+    @property
+    def reliability(self) -> list[Bin]:
+        """By confidence: how often answers are right."""
+        return measures.reliability_table(self.is_right, self.confidences)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.headline()}>"
@@ -137,6 +164,9 @@ class LabelScore:
         told += [] if self.matthews is None else [f"Matthews correlation {self.matthews:.3f}"]
         told += [] if self.auc is None else [f"AUC {self.auc:.4f}"]
         yield "labels", ", ".join([*told, f"calibration error {100 * self.calibration_error:.2f} %"])
+        yield "F1 by label", f1_in_words(self.by_label)
+        if confused := self.most_confused(3):
+            yield "most confused", ", ".join(f"{label} with {answer} ({num:,})" for label, answer, num in confused)
         if unknown := int((~self.is_known).sum()):
             yield "unknown", f"{counted(unknown, 'row')} with a label that training never had, counted as wrong"
         yield "signature", f"`{self.signature}`"
@@ -152,6 +182,10 @@ class LabelScore:
             "matthews": self.matthews,
             "auc": self.auc,
             "calibration_error": self.calibration_error,
+            "by_label": figures_of(self.by_label),
+            "labels": self.names,
+            "confusion": self.confusion.tolist() if len(self.names) <= MAX_LABELS_WRITTEN else None,
+            "reliability": [vars(one) for one in self.reliability],
             "signature": self.signature,
         }
 
@@ -174,11 +208,15 @@ class LabelSetScore:
     @property
     def f1(self) -> float:
         """Micro: over all labels of all rows together."""
-        return 1 - self.segments.value
+        return measures.label_set_micro_f1(self.wanted, self.answers)
 
     @property
     def exact_match(self) -> float:
-        return float((self.wanted == self.answers).all(axis=1).mean())
+        return measures.label_set_exact_match(self.wanted, self.answers)
+
+    @cached_property
+    def by_label(self) -> dict[str, Counts]:
+        return dict(zip(self.names, measures.label_set_counts(self.wanted, self.answers), strict=True))
 
     @property
     def macro_f1(self) -> float:
@@ -186,19 +224,19 @@ class LabelSetScore:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Of F1."""
+        """Of F1, 95 %, by resampling rows."""
         low, high = self.segments.interval
-        return 1 - high, 1 - low
+        return self.metric.shown(high), self.metric.shown(low)
 
     @property
     def metric(self) -> Metric:
-        return Metric("one minus F1 (micro)", "1 - F1", digits=4)
+        return Metric("F1 over labels", "F1", digits=4, is_higher_better=True)
 
     @property
     def segments(self) -> Segments:
-        """1 - F1 = (missed + wrong) / (wanted + answered), row by row."""
-        differing = (self.wanted != self.answers).sum(axis=1)
-        return Segments.of(differing, self.wanted.sum(axis=1) + self.answers.sum(axis=1))
+        """Labels that are right, wanted, and answered, row by row."""
+        sums = [(self.wanted & self.answers).sum(axis=1), self.wanted.sum(axis=1), self.answers.sum(axis=1)]
+        return Segments(np.stack(sums, axis=-1)[None].astype(np.float64), "f1")
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.headline()}>"
@@ -210,7 +248,8 @@ class LabelSetScore:
 
     def rows(self) -> Iterator[tuple[str, str]]:
         yield "answers", self.headline()
-        yield "labels", f"macro F1 {100 * self.macro_f1:.2f} %"
+        yield "labels", f"macro F1 {100 * self.macro_f1:.2f} %, {self.nats_per_answer:.4f} nats per row"
+        yield "F1 by label", f1_in_words(self.by_label)
         yield "signature", f"`{self.signature}`"
 
     def to_dict(self) -> dict[str, Any]:
@@ -222,6 +261,7 @@ class LabelSetScore:
             "macro_f1": self.macro_f1,
             "exact_match": self.exact_match,
             "nats_per_answer": self.nats_per_answer,
+            "by_label": figures_of(self.by_label),
             "signature": self.signature,
         }
 
@@ -286,6 +326,7 @@ class NumberScore:
             "mean_squared_error": self.mean_squared_error,
             "pearson": self.pearson,
             "spearman": self.spearman,
+            "nats_per_answer": self.nats_per_answer,
             "signature": self.signature,
         }
 

@@ -100,10 +100,21 @@ def _bleu(sums: np.ndarray) -> np.ndarray:
     return -100 * np.where(common.sum(axis=-1) > 0, brevity * mean, 0.0)
 
 
+def _f1(sums: np.ndarray) -> np.ndarray:
+    """-F1, from what was right, wanted, and answered."""
+    right, wanted, answered = (sums[..., part].astype(np.float64) for part in range(3))
+    return -2 * right / np.maximum(wanted + answered, 1)
+
+
+def _negative_share(sums: np.ndarray) -> tuple[float, float]:
+    return -1.0, 0.0
+
+
 KINDS = {
     "ratio": Kind(_ratio, slice(1, 2), _bounds_of_ratio),
     "chrf": Kind(_chrf, slice(1, None, 3), _per_cent),
     "bleu": Kind(_bleu, slice(1, 2), _per_cent),
+    "f1": Kind(_f1, slice(1, 2), _negative_share),
 }
 
 

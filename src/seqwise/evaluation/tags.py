@@ -65,3 +65,13 @@ def _summed(score: Tensor, words: Tags) -> tuple[np.ndarray, np.ndarray]:
 
 def nats_per_word(found: TagAnswers) -> float:
     return float(found.nats.sum() / max(1, int(found.num_scored.sum())))
+
+
+def is_seen(store: TextStore) -> list[np.ndarray] | None:
+    """Of each row, (W,) bool: words that the vocabulary of the training part has; None where words are cut into pieces,
+    so that none is unknown."""
+    if store.unknown is None:
+        return None
+    steps = store.main.steps
+    places = steps.ids + np.repeat(store.tokens.edges[:-1], steps.lengths)  # of each word, among all tokens
+    return np.split(store.tokens.ids[places] != store.unknown, steps.edges[1:-1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,6 @@ from ..data.annotated import LabelledData
 from ..data.examples import ExampleData, Examples, ExampleStore
 from ..data.schema import LabelSpec, NumberSpec, Schema, TokenSpec
 from ..data.text_examples import RowBatches, TextStore
-from ..errors import ConfigError
 from ..evaluation.answers import AnswerScore, answers_of, evaluate_answers
 from ..models.contract import Answerer
 from ..settings import DataConfig, TrainingConfig
@@ -27,7 +27,10 @@ Store = ExampleStore | TextStore
 
 class AnswerGoal:
     unit = "answers"
-    metrics = ("accuracy", "macro_f1", "f1", "mean_squared_error", "pearson", "spearman", "nats_per_answer")
+    metrics = (
+        *("accuracy", "macro_f1", "matthews", "auc", "calibration_error", "f1", "exact_match"),
+        *("mean_squared_error", "pearson", "spearman", "nats_per_answer"),
+    )
     score_options: tuple[str, ...] = ()
     reads_lines = False
     writes_table = False
@@ -47,10 +50,15 @@ class AnswerGoal:
         return Examples(store, batch_size=config.batch_size, seed=config.seed)
 
     def sequences(self, store: Store, model: Answerer) -> list[Any]:
-        """Rows and their answers, as families that count want them."""
-        if not isinstance(store, TextStore):
-            raise ConfigError("families that learn by counting or EM label text; choose another --model.")
-        return [store]
+        """Each with its label: (ids, label), or (values, which of them are there, label)."""
+        if isinstance(store, TextStore):
+            edges = store.tokens.edges
+            rows: list[Any] = [(store.tokens.ids[a:b].astype(np.int64),) for a, b in pairwise(edges.tolist())]
+        elif store.inputs.ndim == 3:
+            rows = [(row.astype(np.float64), np.ones(row.shape, dtype=bool)) for row in store.inputs]
+        else:
+            rows = [(row,) for row in store.inputs]
+        return [(*row, label) for row, label in zip(rows, store.answers.tolist(), strict=True) if label >= 0]
 
     def take(self, store: Store, limit: int) -> Store:
         return store.take(limit)
@@ -115,7 +123,7 @@ class AnswerGoal:
                 yield {"label": spec.decode(answer), **probable}
 
     def next_command(self, path: str) -> str:
-        return f"seqwise evaluate {path}"
+        return f"seqwise predict {path}"
 
 
 def most_probable(names: Sequence[str], probabilities: np.ndarray) -> dict[str, float]:

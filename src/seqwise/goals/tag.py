@@ -12,9 +12,9 @@ from ..data.annotated import TaggedData, TaggedRow
 from ..data.schema import LabelSpec, Schema, TagSpec, TokenSpec
 from ..data.tag_layouts import TagLayout, write_tagged
 from ..data.text_examples import RowBatches, TextStore
-from ..evaluation.answers import answers_of, evaluate_answers
+from ..evaluation.answers import LabelScore, answers_of, evaluate_answers
 from ..evaluation.entities import TagScore
-from ..evaluation.tags import nats_per_word, tags_of
+from ..evaluation.tags import is_seen, nats_per_word, tags_of
 from ..models.contract import Answerer
 from ..settings import DataConfig, TrainingConfig
 from .goal import BatchSource, Facts, OnProgress
@@ -24,7 +24,7 @@ MAX_VALID_ROWS = 2_000
 
 class TagGoal:
     unit = "rows"
-    metrics = ("f1", "accuracy", "nats_per_word")
+    metrics = ("f1", "macro_f1", "accuracy", "unseen_accuracy", "nats_per_word")
     score_options: tuple[str, ...] = ()
     reads_lines = False
     writes_table = False
@@ -74,17 +74,20 @@ class TagGoal:
         on_progress: OnProgress = lambda *_: None,
         **options: Any,
     ) -> TagScore:
+        def names_of(target: str) -> list[str]:
+            return schema.target(target, LabelSpec).names
+
         found, spec = tags_of(model, store), schema.target("tags", TagSpec)
         answers = [[spec.decode(tag) for tag in row] for row in found.tags]
         wanted = [list(row.tags) for row in cast(Sequence[TaggedRow], store.rows)]
         what = f"F1 over entities, {spec.scheme}" if spec.scheme else "accuracy"
         signature = f"{what}|{scored}|bootstrap=1000x{len(store)}|seqwise={__version__}"
         others = {
-            name: evaluate_answers(model, store, schema.target(name, LabelSpec).names, target=name, scored=scored)
+            name: cast(LabelScore, evaluate_answers(model, store, names_of(name), target=name, scored=scored))
             for name in schema.targets
             if name != schema.main
         }
-        return TagScore(wanted, answers, nats_per_word(found), spec.scheme, signature, others)
+        return TagScore(wanted, answers, nats_per_word(found), spec.scheme, signature, others, is_seen(store))
 
     def beginning_of_text(self, data: TaggedData, part: str, num_chars: int) -> str:
         """The words of the first row of a part."""

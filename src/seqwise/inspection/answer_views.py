@@ -19,7 +19,7 @@ from .scales import Scales
 from .tagging import Tagging, Transitions
 
 MAX_MOVES = 6  # transitions in a table, of those with the highest and the lowest score
-LEAST_SPAN = 1.0  # nats from the lowest to the highest log-odds of a chart: what is less is hardly moved
+MIN_SPAN = 1.0  # nats from the lowest to the highest log-odds of a chart: what is less is hardly moved
 CERTAIN = 1e-9  # beyond, probabilities are not told apart
 MIN_SHOWN = 0.005  # nats: what is smaller is shown as nothing
 
@@ -136,7 +136,7 @@ def _moved(found: Evidence, moved: MovedPhrase, place: int, scales: Scales) -> s
         f"{counts if any(found.begins_text) else ''}.",
         Axis("words before it", "{:.0f}".format),
         Axis("number") if is_number else Axis("probability", _as_probability, _as_probability),
-        least=0.0 if is_number else LEAST_SPAN,
+        least=0.0 if is_number else MIN_SPAN,
     )
 
 

@@ -212,7 +212,7 @@ def _answers_texts(run: Run) -> bool:
 
 
 class AnswerReader:
-    """A text, two with a TAB between them, or a row of the held-out part; examples that are no texts by their row alone."""
+    """A text, two with a TAB between them, or a row of the held-out part; other examples by their row alone."""
 
     has_source = is_running_text = False
     answers_options: tuple[str, ...] = ("row", "phrase")

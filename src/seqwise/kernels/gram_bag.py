@@ -18,7 +18,7 @@ NO_TOKENS = np.uint64(0)
 SHARED = np.uint64(3)  # as the texts that a gram stands in: no gram at all, but how many grams two texts share
 TENTHS = 10
 FREE = -1
-INNER_STEPS, NARROW = 30, 1e-12  # of the search along a line, which ends when the place is known as well as this
+INNER_STEPS, NARROW = 30, 1e-3  # of the search along a line, which need not be exact: the next visit goes on
 
 
 @njit(cache=True, inline="always")

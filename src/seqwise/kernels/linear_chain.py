@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 
 NEGLIGIBLE = 1e-100  # three such factors multiplied are still a number: 230 nats apart
-LEAST_EVIDENCE = 1e-290
+MIN_EVIDENCE = 1e-290
 
 _FAST = {"reassoc", "contract", "nsz"}
 
@@ -63,7 +63,7 @@ def _forward(scores, transition, alphas, gains):
             gains[t, j] = np.exp(scores[t, j] - top)
             alphas[t, j] = belief[j] * gains[t, j]
             evidence += alphas[t, j]
-        if not evidence > LEAST_EVIDENCE:
+        if not evidence > MIN_EVIDENCE:
             return np.nan
         share = 1.0 / evidence
         for j in range(N):

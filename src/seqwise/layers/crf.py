@@ -164,7 +164,7 @@ class LinearChainCRF(nn.Module):
     def log_marginals(self, emissions: Tensor, is_word: Tensor | None = None) -> Tensor:
         """log p(tag of each word | the whole row), (B, W, N) nats; 0 behind the end of a row."""
         scores, is_there, follow = self._chain(emissions, is_word)
-        marginals = expectations(scores, is_there.sum(dim=1), follow).marginals
+        marginals = expectations(scores, is_there.sum(dim=1), follow).marginals.clamp(max=1.0)  # but for rounding
         return marginals.log().masked_fill(~is_there.unsqueeze(2), 0.0).to(emissions.dtype)
 
     @torch.no_grad()

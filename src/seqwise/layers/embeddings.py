@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from ..data.batch import Tokens, Values
 from .character_features import CharacterFeatures
+from .contextual import ContextualFeatures
 from .notes import tap
 
 
@@ -17,7 +18,8 @@ class TokenEmbedding(nn.Embedding):
     """x_t = scale * table[token]. A table that is the output as well is small, and scaled up where it is read.
 
     Where words are spelled, what their characters say stands beside it: x_t = [scale * table[token]; features(word)].
-    Where several texts stand in a row, a vector for each is added.
+    Where several texts stand in a row, a vector for each is added. Where words are read in their context by another
+    model, what it makes of them stands beside all this, and is joined with it: x_t = W [x_t; features(row)_t] + b.
     """
 
     def __init__(
@@ -29,9 +31,12 @@ class TokenEmbedding(nn.Embedding):
         scale: float = 1.0,
         characters: CharacterFeatures | None = None,
         num_segments: int = 1,
+        features: ContextualFeatures | None = None,
     ):
         super().__init__(vocab_size, embed_dim - (0 if characters is None else characters.output_dim))
         self.scale, self.characters = scale, characters
+        self.features = features
+        self.join = None if features is None else nn.Linear(embed_dim + features.output_dim, embed_dim)
         self.segments = nn.Embedding(num_segments, embed_dim) if num_segments > 1 else None
         nn.init.normal_(self.weight, std=std)
         if self.segments is not None:
@@ -43,6 +48,8 @@ class TokenEmbedding(nn.Embedding):
         x = x * self.scale if self.scale != 1.0 else x
         if self.characters is not None:
             x = torch.cat([x, self.characters(tokens.characters)], dim=-1)
+        if self.features is not None and self.join is not None:
+            x = self.join(torch.cat([x, self.features(tokens.characters, tokens.lengths)], dim=-1))
         if self.segments is not None and tokens.segments is not None:
             x = x + self.segments(tokens.segments)
         return tap(self, "embedding", x)

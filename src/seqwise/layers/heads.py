@@ -100,31 +100,44 @@ class Pooling(nn.Module):
 
     attention: weights = softmax(v . tanh(W h_t)) over the steps of a row (Yang et al. 2016)
 
+    concat: the last, the highest of each number and the mean side by side (Howard & Ruder 2018)
+
     Where a body reads from both ends, each direction has its last step at its own end: "last" takes both ends.
     """
 
     def __init__(self, kind: str, model_dim: int, *, both_ends: bool = False):
         super().__init__()
-        self.kind, self.both_ends = kind, both_ends and kind == "last"
-        self.output_dim = 2 * model_dim if self.both_ends else model_dim
+        self.kind, self.both_ends = kind, both_ends and kind in ("last", "concat")
+        self.output_dim = model_dim * (1 + self.both_ends + 2 * (kind == "concat"))
         if kind == "attention":
             self.project, self.query = nn.Linear(model_dim, model_dim), nn.Linear(model_dim, 1, bias=False)
 
     def forward(self, hidden: Tensor, lengths: Tensor) -> Tensor:
         """(B, T, D), (B,) -> (B, output_dim)."""
-        B, T, _ = hidden.shape
         if self.kind == "last":
-            last = hidden[torch.arange(B, device=hidden.device), lengths - 1]
-            return torch.cat([last, hidden[:, 0]], dim=-1) if self.both_ends else last
-        is_step = torch.arange(T, device=hidden.device) < lengths.unsqueeze(1)  # (B, T)
+            return self._last(hidden, lengths)
+        is_step = torch.arange(hidden.shape[1], device=hidden.device) < lengths.unsqueeze(1)  # (B, T)
         if self.kind == "mean":
-            return (hidden * is_step.unsqueeze(-1)).sum(dim=1) / lengths.unsqueeze(1)
+            return self._mean(hidden, is_step, lengths)
         if self.kind == "max":
-            return hidden.masked_fill(~is_step.unsqueeze(-1), float("-inf")).amax(dim=1)
+            return self._highest(hidden, is_step)
+        if self.kind == "concat":
+            parts = self._last(hidden, lengths), self._highest(hidden, is_step), self._mean(hidden, is_step, lengths)
+            return torch.cat(parts, dim=-1)
         scores = self.query(self.project(hidden).tanh()).squeeze(-1)  # (B, T)
         weights = scores.masked_fill(~is_step, float("-inf")).softmax(dim=1)
         note(self, "pooling", weights)
         return (weights.unsqueeze(1) @ hidden).squeeze(1)
+
+    def _last(self, hidden: Tensor, lengths: Tensor) -> Tensor:
+        last = hidden[torch.arange(len(hidden), device=hidden.device), lengths - 1]
+        return torch.cat([last, hidden[:, 0]], dim=-1) if self.both_ends else last
+
+    def _mean(self, hidden: Tensor, is_step: Tensor, lengths: Tensor) -> Tensor:
+        return (hidden * is_step.unsqueeze(-1)).sum(dim=1) / lengths.unsqueeze(1)
+
+    def _highest(self, hidden: Tensor, is_step: Tensor) -> Tensor:
+        return hidden.masked_fill(~is_step.unsqueeze(-1), float("-inf")).amax(dim=1)
 
 
 class LabelHead(nn.Module):

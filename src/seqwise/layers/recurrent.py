@@ -241,11 +241,11 @@ class RecurrentStack(nn.Module):
             run = layer.forward_by_steps if by_steps else layer
             y, layer_state = run(norm(x), before, lengths)  # type: ignore[operator]
             after.append(layer_state)
-            if layers is not None:
-                layers.append(y)
             if number < len(self.layers) - 1:
                 y = self.dropout(y)
             x = self._join(x, y, gate)
+            if layers is not None:
+                layers.append(y if self.connections == "dense" else x)
         x = x[..., self.input_dim :] if self.connections == "dense" else x
         return x, tuple(torch.cat(parts, dim=1) for parts in zip(*after, strict=True))
 

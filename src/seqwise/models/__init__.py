@@ -14,8 +14,10 @@ from ..data.schema import LABEL, LABELS, NEXT_TOKEN, NEXT_VALUES, NUMBER, SEQUEN
 from ..machine import check_memory
 from .contract import HasNumParameters
 from .conv import ConvConfig, build_conv
+from .elmo import ELMoConfig, build_elmo
 from .gpt import GPTConfig, build_gpt
-from .hmm import HMM, HMMConfig
+from .hmm import HMMConfig
+from .hmm_family import build_hmm
 from .kalman import Kalman, KalmanConfig
 from .ngram import NgramConfig
 from .ngram_family import build_ngram
@@ -38,6 +40,8 @@ class Family:
     year: int
     state: str
     fixed: str
+    takes_part: bool = True
+    """In comparisons, where nobody asks for it by name; else it is trained to be read from, not to be ranked."""
 
     @property
     def learns_by(self) -> str:
@@ -93,8 +97,8 @@ MODELS = {
     ),
     "hmm": Family(
         HMMConfig,
-        HMM,
-        {NEXT_TOKEN: "em", NEXT_VALUES: "em"},
+        build_hmm,
+        {NEXT_TOKEN: "em", NEXT_VALUES: "em", LABEL: "em", TAG: "counting"},
         1966,
         "the belief over hidden states",
         "what is seen is explained by something unseen that moves",
@@ -131,6 +135,15 @@ MODELS = {
     ),
     "lstm": Family(
         LSTMConfig, build_lstm, BY_GRADIENTS, 1997, "h and c, of fixed size", "gradients survive many steps"
+    ),
+    "elmo": Family(
+        ELMoConfig,
+        build_elmo,
+        {NEXT_TOKEN: "gradients"},
+        2018,
+        "h and c of the forward direction",
+        "a vector for each word in its context, whatever it is spelled like",
+        takes_part=False,
     ),
     "seq2seq": Family(
         Seq2SeqConfig,

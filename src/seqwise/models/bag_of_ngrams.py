@@ -66,13 +66,14 @@ from .contract import State, check_tokens
 
 STRENGTHS = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03)  # tried, from strong to weak
 USUAL_STRENGTH = 1.0  # where there is nothing to validate on
-MOST_WORSE = 2  # strengths in a row that validate no better: weaker ones are not tried
-MOST_PASSES = 100
+MAX_WORSE = 2  # strengths in a row that validate no better: weaker ones are not tried
+MAX_PASSES = 30  # where the pull is so weak that more are needed, validation is past its best
 TOLERANCE = 1e-4  # nats a text by which the objective may be above the lowest
-MANY_GRAMS = 1_000_000  # from here on, those that one text alone has are left out
-MOST_ORDER = 20
+MAX_SINGLE_GRAMS = 1_000_000  # from here on, those that one text alone has are left out
+MAX_ORDER = 20
+MAX_TRIED_ORDER, USUAL_ORDER = 6, 3  # where the order is not told; the latter where there is nothing to validate on
 GOLDEN = (math.sqrt(5) - 1) / 2
-WIDEST, TEMPERATURE_STEPS = 3.0, 30  # of the search for the log of the temperature
+WIDEST, TEMPERATURE_STEPS = 5.0, 32  # of the search for the log of the temperature
 
 Labelled = tuple[Rows, np.ndarray]
 """Rows of ids, and their labels (M,)."""
@@ -81,7 +82,7 @@ Labelled = tuple[Rows, np.ndarray]
 @dataclass(frozen=True)
 class BagConfig:
     order: int = 3
-    """Tokens in the longest grams."""
+    """Tokens in the longest grams; 0 tries 1, 2, ... and keeps what validates best."""
     min_count: int = 0
     """Grams that fewer training texts have are left out; 0 is 1, or 2 where more than a million grams would be kept."""
     strength: float = 0.0
@@ -90,8 +91,8 @@ class BagConfig:
     """What is added to each count in the ratios of naive Bayes: the more, the less is made of rare grams."""
 
     def __post_init__(self) -> None:
-        if not 1 <= self.order <= MOST_ORDER:
-            raise ConfigError(f"model.order = {self.order} should lie between 1 and {MOST_ORDER}.")
+        if not 0 <= self.order <= MAX_ORDER:
+            raise ConfigError(f"model.order = {self.order} should lie between 1 and {MAX_ORDER}, or be 0 to choose it.")
         if self.min_count < 0:
             raise ConfigError(f"model.min_count = {self.min_count} should be at least 1, or 0 to choose it by rule.")
         if not 0 <= self.strength < float("inf"):
@@ -111,9 +112,10 @@ class BagOfNgrams:
         self.field, self.num_labels = label_field(schema)
         self.separator = schema.input("tokens", TokenSpec).boundary
         self.num_texts = 1
-        self.strength = self.temperature = 1.0
-        """The strength that was chosen, and what logits were divided by."""
-        self._set(np.zeros(0, dtype=np.uint64), np.zeros((0, self.num_labels)), np.zeros(self.num_labels))
+        self.order, self.strength, self.temperature = max(1, config.order), 1.0, 1.0
+        """What was chosen; logits were divided by the temperature."""
+        none = np.zeros((0, self.num_labels), dtype=np.float32)
+        self._set(np.zeros(0, dtype=np.uint64), none, np.zeros(self.num_labels))
 
     # -- learning ------------------------------------------------------------------------------------------------
 
@@ -137,46 +139,61 @@ class BagOfNgrams:
         self.separator = self.separator if separator is None else separator
         self.num_texts = num_texts
         labels = check_labels(rows, labels, self.num_labels)
-        weights = np.ones(self.num_labels) if label_weights is None else np.asarray(label_weights, dtype=np.float64)
-        if weights.shape != (self.num_labels,) or not (np.isfinite(weights) & (weights > 0)).all():
-            raise ConfigError(f"found label weights {weights.tolist()}; expected {self.num_labels} numbers above 0.")
+        weights = check_label_weights(label_weights, self.num_labels)
+        best = float("inf")
+        for order in orders_to_try(self.config.order, has_valid=valid is not None):
+            found = self._learn(order, rows, labels, weights, valid, np.random.default_rng(seed))
+            if found.loss >= best:
+                break
+            best, kept = found.loss, found
+        self.order, self.strength, self.temperature = kept.order, kept.strength, kept.temperature
+        self._set(kept.vocabulary, kept.weights, kept.bias)
+
+    def _learn(
+        self,
+        order: int,
+        rows: Rows,
+        labels: np.ndarray,
+        label_weights: np.ndarray,
+        valid: Labelled | None,
+        random: np.random.Generator,
+    ) -> _Learned:
+        """All of learning, with grams of up to this order."""
+        self.order = order
         keys, edges = self._grams(rows)
-        self._set(self._choose(keys), np.zeros((0, self.num_labels)), np.zeros(self.num_labels))
+        self._set(self._choose(keys), self.weights[:0], self.bias)
         columns, edges = find_grams(keys, edges, self._vocabulary, self._index)
         del keys
-        ratios = self._ratios(columns, edges, labels)
-        problem = _Problem(columns, edges, labels, weights[labels], self._log_prior(labels, weights), ratios)
-        learned = self._search(problem, valid, weights, np.random.default_rng(seed))
-        self._set(self._vocabulary, *learned)
+        ratios, prior = self._ratios(columns, edges, labels), self._log_prior(labels, label_weights)
+        problem = _Problem(columns, edges, labels, label_weights[labels], prior, ratios)
+        if valid is None:
+            problem.solve(self.config.strength or USUAL_STRENGTH, random)
+            return problem.learned(order, self._vocabulary, temperature=1.0, loss=0.0)
+        return self._search(problem, valid, label_weights, random)
 
     def learn(self, train: TextStore, valid: TextStore, *, seed: int) -> None:
         """`fit` on rows as a task stores them; rows whose label training never had say nothing."""
-        is_known, is_asked = train.answers >= 0, valid.answers >= 0
-        self.fit(
-            train.tokens.choose(is_known),
-            train.answers[is_known],
-            num_texts=1 if train.segments is None else 2,
-            valid=(valid.tokens.choose(is_asked), valid.answers[is_asked]),
-            seed=seed,
-        )
+        known, asked = (store.choose(np.flatnonzero(store.answers >= 0)) for store in (train, valid))
+        num_texts = 1 if train.segments is None else 2
+        self.fit(known.tokens, known.answers, num_texts=num_texts, valid=(asked.tokens, asked.answers), seed=seed)
 
     def _grams(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
         """(1): the keys of the distinct grams of all rows, and where each row begins among them, (M+1,)."""
         check_tokens(rows.ids, self.vocab_size)
         check_memory(
-            24 * self.config.order * len(rows.ids),
-            f"all grams of up to {self.config.order} tokens in {len(rows):,} texts",
+            24 * self.order * len(rows.ids),
+            f"all grams of up to {self.order} tokens in {len(rows):,} texts",
             "Lower model.order, or learn from fewer texts.",
         )
         edges = np.asarray(rows.edges, dtype=np.int64)
-        return distinct_grams(rows.ids, edges, self.config.order, self.separator, self.num_texts)
+        return distinct_grams(rows.ids, edges, self.order, self.separator, self.num_texts)
 
     def _choose(self, keys: np.ndarray) -> np.ndarray:
         """The vocabulary (F,), sorted: keys of the grams that enough rows have."""
         keys = np.sort(keys)
         first = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]])) if len(keys) else np.zeros(0, int)
         counts = np.diff(np.append(first, len(keys)))
-        min_count = self.config.min_count or (2 if len(first) > MANY_GRAMS else 1)
+        min_count = self.config.min_count or (2 if len(first) > MAX_SINGLE_GRAMS else 1)
         found = keys[first[counts >= min_count]]
         check_memory(
             8 * 6 * len(found) * self.num_labels,
@@ -199,28 +216,25 @@ class BagOfNgrams:
         return np.log(counts / others) - np.log(counts.sum(axis=0) / others.sum(axis=0))
 
     def _search(
-        self, problem: _Problem, valid: Labelled | None, label_weights: np.ndarray, random: np.random.Generator
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Weights (F, N) and bias (N,) of the strength that validates best, at the best temperature."""
-        if valid is None:
-            self.strength, self.temperature = self.config.strength or USUAL_STRENGTH, 1.0
-            problem.solve(self.strength, random)
-            return problem.weights.astype(np.float32), problem.bias
+        self, problem: _Problem, valid: Labelled, label_weights: np.ndarray, random: np.random.Generator
+    ) -> _Learned:
+        """With the strength that validates best, at the best temperature."""
         rows, labels = valid[0], check_labels(*valid, self.num_labels)
         columns, edges = find_grams(*self._grams(rows), self._vocabulary, self._index)
-        best, num_worse = float("inf"), 0
+        best, num_worse = None, 0
         for strength in [self.config.strength] if self.config.strength else STRENGTHS:
             problem.solve(strength, random)
             logits = np.tile(problem.bias, (len(rows), 1))
             sum_weights(columns, edges, problem.weights, logits)
             temperature, loss = fit_temperature(logits, labels, label_weights[labels])
-            num_worse = 0 if loss < best else num_worse + 1
-            if loss < best:
-                best, self.strength, self.temperature = loss, strength, temperature
-                kept = (problem.weights / temperature).astype(np.float32), problem.bias / temperature
-            if num_worse == MOST_WORSE:
+            if best is None or loss < best.loss:
+                best, num_worse = problem.learned(self.order, self._vocabulary, temperature=temperature, loss=loss), 0
+            else:
+                num_worse += 1
+            if num_worse == MAX_WORSE:
                 break
-        return kept
+        assert best is not None
+        return best
 
     # -- the verbs -----------------------------------------------------------------------------------------------
 
@@ -248,9 +262,9 @@ class BagOfNgrams:
         """
         row = np.asarray(tokens, dtype=np.int32)
         keys = self._grams(Rows(row, np.array([0, len(row)])))[0]
-        starts, lengths, texts = np.zeros((3, self.config.order * len(row)), dtype=np.int64)
+        starts, lengths, texts = np.zeros((3, self.order * len(row)), dtype=np.int64)
         raw = np.zeros(len(starts), dtype=np.uint64)
-        num_grams = row_grams(row, self.config.order, self.separator, self.num_texts, starts, lengths, texts, raw)
+        num_grams = row_grams(row, self.order, self.separator, self.num_texts, starts, lengths, texts, raw)
         _, first, which, counts = np.unique(raw[:num_grams], return_index=True, return_inverse=True, return_counts=True)
         by_first = np.argsort(np.argsort(first))  # keys are in the order in which grams first occur
         spans = np.stack([starts, starts + lengths], axis=1)[:num_grams]
@@ -283,14 +297,14 @@ class BagOfNgrams:
             "vocabulary": torch.from_numpy(self._vocabulary.view(np.int64)),
             "weights": torch.from_numpy(self.weights),
             "bias": torch.from_numpy(self.bias),
-            "texts": torch.tensor([self.num_texts, self.separator]),
+            "texts": torch.tensor([self.num_texts, self.separator, self.order]),
             "chosen": torch.tensor([self.strength, self.temperature], dtype=torch.float64),
         }
 
     def load_state_dict(self, saved: dict[str, Tensor]) -> None:
         try:
             vocabulary, weights, bias = (saved[name].cpu().numpy() for name in ("vocabulary", "weights", "bias"))
-            (num_texts, separator), (strength, temperature) = saved["texts"].tolist(), saved["chosen"].tolist()
+            (num_texts, separator, order), (strength, temperature) = saved["texts"].tolist(), saved["chosen"].tolist()
         except (KeyError, ValueError) as error:
             raise CheckpointError(f"the bag of n-grams lacks {error}; its file is damaged.") from None
         vocabulary, expected = vocabulary.view(np.uint64), (len(vocabulary), self.num_labels)
@@ -299,11 +313,24 @@ class BagOfNgrams:
                 f"the bag of n-grams has weights of shape {weights.shape}; its grams and labels ask for {expected}."
             )
         is_sound = (vocabulary[1:] > vocabulary[:-1]).all() and np.isfinite(weights).all() and np.isfinite(bias).all()
-        if not is_sound or num_texts not in (1, 2):
+        if not is_sound or num_texts not in (1, 2) or not 1 <= order <= MAX_ORDER:
             raise CheckpointError("the bag of n-grams is damaged: grams should be sorted, and weights be numbers.")
-        self.num_texts, self.separator = int(num_texts), int(separator)
+        self.num_texts, self.separator, self.order = num_texts, separator, order
         self.strength, self.temperature = strength, temperature
         self._set(vocabulary, weights, bias)
+
+
+@dataclass(frozen=True)
+class _Learned:
+    """What learning found, and -log p of validation texts with it, in nats a text."""
+
+    order: int
+    strength: float
+    temperature: float
+    vocabulary: np.ndarray
+    weights: np.ndarray
+    bias: np.ndarray
+    loss: float
 
 
 class _Problem:
@@ -332,12 +359,17 @@ class _Problem:
     def bias(self) -> np.ndarray:
         return self.log_prior + self.own_bias
 
+    def learned(self, order: int, vocabulary: np.ndarray, *, temperature: float, loss: float) -> _Learned:
+        """As it stands now, logits divided by the temperature."""
+        weights, bias = (self.weights / temperature).astype(np.float32), self.bias / temperature
+        return _Learned(order, self.strength, temperature, vocabulary, weights, bias, loss)
+
     def solve(self, strength: float, random: np.random.Generator) -> None:
         """Until (7) is small. The shares stay as they are: by (6), weights are those of the strength before, scaled."""
         self.table[:, :, 0] *= self.strength / strength
         self.own_bias *= self.strength / strength
         self.strength = strength
-        for _ in range(MOST_PASSES):
+        for _ in range(MAX_PASSES):
             gap = ascend(
                 random.permutation(len(self.shares)),
                 self.columns,
@@ -353,15 +385,19 @@ class _Problem:
                 break
 
 
-def fit_temperature(logits: np.ndarray, labels: np.ndarray, costs: np.ndarray) -> tuple[float, float]:
+def fit_temperature(
+    logits: np.ndarray, labels: np.ndarray, costs: np.ndarray, *, offset: np.ndarray | float = 0.0
+) -> tuple[float, float]:
     """What to divide logits (M, N) by so that labels (M,) are likeliest, and -log p of these then, in nats a row.
+
+    `offset` (N,) is added to logits and not divided.
 
     The log of the temperature is as uncertain as a standard normal before anything is seen, so that few rows, all of
     them right, do not make it zero. Found by golden-section search.
     """
 
     def loss_at(log_temperature: float) -> float:
-        scaled = logits / math.exp(log_temperature)
+        scaled = logits / math.exp(log_temperature) + offset
         scaled = scaled - scaled.max(axis=1, keepdims=True)
         losses = np.log(np.exp(scaled).sum(axis=1)) - scaled[np.arange(len(labels)), labels]
         return float((costs * losses).sum()) + 0.5 * log_temperature**2
@@ -375,6 +411,13 @@ def fit_temperature(logits: np.ndarray, labels: np.ndarray, costs: np.ndarray) -
             low = high - width
     found = 0.5 * (low + high)
     return math.exp(found), loss_at(found) / max(float(costs.sum()), 1e-9)
+
+
+def orders_to_try(order: int, *, has_valid: bool) -> list[int]:
+    """The one that was asked for; else from short to long, until one validates no better."""
+    if order:
+        return [order]
+    return list(range(1, MAX_TRIED_ORDER + 1)) if has_valid else [USUAL_ORDER]
 
 
 def label_field(schema: Schema) -> tuple[str, int]:
@@ -395,6 +438,14 @@ def check_labels(rows: Rows, labels: np.ndarray, num_labels: int) -> np.ndarray:
         wrong = int(np.flatnonzero((labels < 0) | (labels >= num_labels))[0])
         raise DataError(f"text {wrong + 1} has the label {labels[wrong]}; labels go from 0 to {num_labels - 1}.")
     return labels
+
+
+def check_label_weights(weights: np.ndarray | None, num_labels: int) -> np.ndarray:
+    """(N,), one for each label; all alike where nobody told."""
+    weights = np.ones(num_labels) if weights is None else np.asarray(weights, dtype=np.float64)
+    if weights.shape != (num_labels,) or not (np.isfinite(weights) & (weights > 0)).all():
+        raise ConfigError(f"found label weights {weights.tolist()}; expected {num_labels} numbers above 0.")
+    return weights
 
 
 def rows_of(tokens: Tokens) -> Rows:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -26,7 +26,9 @@ from ..data.schema import (
 from ..data.tag_schemes import legal_transitions
 from ..errors import ConfigError
 from ..layers.adaptive_softmax import AdaptiveSoftmaxHead
+from ..layers.bidirectional_lm import BidirectionalLM
 from ..layers.character_features import CharacterFeatures
+from ..layers.contextual import ContextualFeatures
 from ..layers.crf import LinearChainCRF
 from ..layers.embeddings import TokenEmbedding, ValueEmbedding
 from ..layers.heads import (
@@ -43,6 +45,8 @@ from .contract import Body
 from .headed import HeadedModel
 from .siamese import Siamese
 
+FEATURE_SIZES = ("model_dim", "memory_dim", "num_layers", "character_dim", "num_filters", "num_highways")
+"""Of BidirectionalLM, in the order of `feature_sizes`."""
 LARGE_VOCAB = 1000  # from here on tokens are words or pieces of them: most are rare
 
 
@@ -56,7 +60,7 @@ class NeuralConfig:
     """Use the embedding table as output weights as well; needs embeddings as wide as the output."""
     adaptive_softmax: bool = False
     """Look into rare tokens only when they are needed: faster where the vocabulary is large."""
-    pooling: Literal["last", "mean", "max", "attention"] = "last"
+    pooling: Literal["last", "mean", "max", "attention", "concat"] = "last"
     """Labels: which hidden states of the sequence the answer is read from."""
     max_steps: int = 0
     """Labels: of longer texts the first and the last half of so many tokens are read; 0 reads all."""
@@ -72,6 +76,13 @@ class NeuralConfig:
     """Tags: what the characters of a word say of it, beside its token."""
     character_dim: int = 32
     """Of the embedding of a word, so much comes from its characters."""
+    features: str = ""
+    """Labels and tags: a run of elmo, whose layers, mixed by learned weights, stand beside the embedding of each word.
+    Its weights are copied into this run, and stay as they are."""
+    feature_sizes: list[int] = field(default_factory=list)
+    """Of the model that features are read off; filled in."""
+    features_fingerprint: str = ""
+    """sha256 of its weights; filled in."""
 
     @property
     def reads_both_ways(self) -> bool:
@@ -123,8 +134,22 @@ def embedding_for(
     segments = 1 if config.pairing == "siamese" else spec.num_texts
     features = _character_features(spec, config, embed_dim)
     return TokenEmbedding(
-        spec.size, embed_dim, std=std / scale, scale=scale, characters=features, num_segments=segments
+        spec.size,
+        embed_dim,
+        std=std / scale,
+        scale=scale,
+        characters=features,
+        num_segments=segments,
+        features=_contextual_features(spec, config),
     )
+
+
+def _contextual_features(spec: TokenSpec, config: NeuralConfig) -> ContextualFeatures | None:
+    if not config.feature_sizes:
+        return None
+    sizes = dict(zip(FEATURE_SIZES, config.feature_sizes, strict=True))
+    reader = BidirectionalLM(spec.num_characters, **sizes)
+    return ContextualFeatures(reader, reader.layer_dim, reader.num_layers)
 
 
 def _character_features(spec: TokenSpec, config: NeuralConfig, embed_dim: int) -> CharacterFeatures | None:

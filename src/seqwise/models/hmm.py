@@ -70,12 +70,16 @@ class HMMConfig:
     """Pseudo-count added to each count of a first state, a transition or a token; 0 is pure maximum likelihood."""
     min_scale: float = 1e-3
     """Smallest standard deviation of a state, as a share of the column's own; for numbers only."""
+    order: int = 3
+    """Tags: how many are looked at together; 3 predicts each from the two before it."""
 
     def __post_init__(self) -> None:
         if self.num_states < 0:
             raise ConfigError(f"model.num_states = {self.num_states} should be at least 1, or 0 to choose it.")
         if not 0 <= self.smoothing < float("inf"):
             raise ConfigError(f"model.smoothing = {self.smoothing} should be 0 or more.")
+        if not 1 <= self.order <= 3:
+            raise ConfigError(f"model.order = {self.order} should be 1, 2 or 3.")
         if not 1e-9 <= self.min_scale <= 1:
             raise ConfigError(f"model.min_scale = {self.min_scale} should lie between 1e-9 and 1.")
 

@@ -120,6 +120,8 @@ class NgramConfig:
     """Labels by a bag: pull of the weights towards zero; 0 tries several and keeps what validates best."""
     alpha: float = 0.5
     """Labels by a bag: what is added to each count; the more, the less is made of rare grams."""
+    background: float = 100.0
+    """Labels by models of text: how many tokens of a label weigh as much as the texts of all labels."""
 
     def __post_init__(self) -> None:
         if self.order < 0:

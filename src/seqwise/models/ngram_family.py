@@ -8,6 +8,7 @@ from typing import Any
 from ..data.schema import LABEL, Schema
 from .bag_of_ngrams import BagConfig, BagOfNgrams
 from .ngram import Ngram, NgramConfig
+from .ngram_classifier import NgramClassifier, NgramClassifierConfig
 
 
 def _bag(config: NgramConfig, schema: Schema) -> BagOfNgrams:
@@ -15,7 +16,12 @@ def _bag(config: NgramConfig, schema: Schema) -> BagOfNgrams:
     return BagOfNgrams(BagConfig(config.order, min_count, config.strength, config.alpha), schema)
 
 
-METHODS: dict[str, Callable[[NgramConfig, Schema], Any]] = {"bag": _bag}
+def _generative(config: NgramConfig, schema: Schema) -> NgramClassifier:
+    smoothing, delta = config.smoothing, config.delta
+    return NgramClassifier(NgramClassifierConfig(config.order, smoothing, delta, config.background), schema)
+
+
+METHODS: dict[str, Callable[[NgramConfig, Schema], Any]] = {"bag": _bag, "generative": _generative}
 
 
 def build_ngram(config: NgramConfig, schema: Schema) -> Any:

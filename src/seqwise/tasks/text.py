@@ -7,6 +7,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from ..data.label_files import looks_labelled
+from ..data.labelled import has_roles
+from ..data.labelled_text import open_labelled_text
 from ..data.schema import NEXT_TOKEN, Schema, TokenSpec, text_schema
 from ..data.source import TextData, check_learnable, open_text, open_whole
 from ..data.store import TokenStore, build_store
@@ -28,6 +31,9 @@ class TextTask:
     options = ("tokenizers",)
 
     def open(self, config: DataConfig) -> TextData:
+        if has_roles(config.columns) or looks_labelled(config.source):
+            given = {"valid": config.valid, "test": config.test, "split": config.split}
+            return open_labelled_text(config.source, columns=config.columns, **given)
         if config.columns:
             raise ConfigError("--columns goes with numbers and pairs; this is read as text. Add --task, or drop it.")
         sources = config.source

@@ -25,12 +25,14 @@ from ..goals.goal import BatchSource
 from ..models.contract import CountsUpdates, Loss, State, device_of, restart_rows
 from ..run import Checkpoint, load_weights
 from ..settings import TrainingConfig
+from .layer_rates import lowest_layer
 from .optimizers import (
     build_optimizers,
     load_optimizer_tensors,
     optimizer_tensors,
     rate_at,
     set_rate,
+    top_layer,
 )
 from .report import Report
 
@@ -179,7 +181,11 @@ class Trainer:
     def set_rate(self) -> float:
         """The rate of the next update, as the schedule and what went wrong before have it."""
         share = rate_at(self.progress.step, self.config) * self.progress.plateau_share
-        set_rate(self.optimizers, share)
+        lowest, epochs = 0, self.config.unfreeze_epochs
+        if epochs:
+            top, length = top_layer(self.optimizers), self.batches.steps_per_epoch
+            lowest = lowest_layer(self.progress.step, top, epochs, length)
+        set_rate(self.optimizers, share, lowest)
         return self.config.learning_rate * share
 
     def measure(self) -> str | None:

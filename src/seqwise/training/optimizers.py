@@ -21,7 +21,9 @@ import torch
 from torch import Tensor, nn
 
 from ..settings import TrainingConfig
+from .layer_rates import layers_of
 
+SLANT_PEAK, SLANT_RATIO = 0.1, 32  # of all steps, until the rate is highest; the highest rate over the lowest
 NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)  # a, b, c: the steepest slope at zero that still ends near one
 
 
@@ -81,26 +83,34 @@ def nearest_orthogonal(matrices: Tensor, iterations: int = 3) -> Tensor:
 
 
 def build_optimizers(model: nn.Module, config: TrainingConfig) -> list[torch.optim.Optimizer]:
-    """One optimiser, or Muon for the hidden matrices and AdamW for the rest. Each group keeps its highest rate."""
+    """One optimiser, or Muon for the hidden matrices and AdamW for the rest. Each group keeps its highest rate.
+
+    Weights are grouped by layer where layers learn at different rates or are unfrozen one by one.
+    """
     trained = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
+    is_layered = config.layer_rate_factor != 1 or config.unfreeze_epochs > 0
+    layers = layers_of(name for name, _ in model.named_parameters()) if is_layered else {}
+    top = max(layers.values(), default=0)
     optimizers: list[torch.optim.Optimizer] = []
     if config.optimizer == "muon":
         parts = _parts(model)
-        by_parts: dict[int, list[nn.Parameter]] = {}
+        matrices: dict[tuple[int, int], list[nn.Parameter]] = {}
         for name, parameter in trained:
             if _is_hidden_matrix(name, parameter):
-                by_parts.setdefault(parts.get(name, 1), []).append(parameter)
-        matrix_groups = [{"params": by_parts[number], "parts": number} for number in sorted(by_parts)]
+                matrices.setdefault((layers.get(name, top), parts.get(name, 1)), []).append(parameter)
+        matrix_groups = [
+            {"params": matrices[layer, number], "parts": number, "layer": layer} for layer, number in sorted(matrices)
+        ]
         if matrix_groups:
             rate = config.matrix_learning_rate
             optimizers.append(Muon(matrix_groups, lr=rate, momentum=config.momentum, weight_decay=config.weight_decay))
         trained = [(name, p) for name, p in trained if not _is_hidden_matrix(name, p)]
-    decayed = [p for _, p in trained if p.dim() >= 2]
-    others = [p for _, p in trained if p.dim() < 2]
-    groups: list[dict[str, Any]] = [
-        {"params": decayed, "weight_decay": config.weight_decay},
-        {"params": others, "weight_decay": 0.0},
-    ]
+    groups: list[dict[str, Any]] = []
+    for layer in sorted({layers.get(name, top) for name, _ in trained}):
+        inside = [p for name, p in trained if layers.get(name, top) == layer]
+        decayed, others = [p for p in inside if p.dim() >= 2], [p for p in inside if p.dim() < 2]
+        groups.append({"params": decayed, "weight_decay": config.weight_decay, "layer": layer})
+        groups.append({"params": others, "weight_decay": 0.0, "layer": layer})
     groups = [group for group in groups if group["params"]]
     rate, betas = config.learning_rate, (config.beta1, config.beta2)
     if config.optimizer == "sgd":
@@ -111,7 +121,7 @@ def build_optimizers(model: nn.Module, config: TrainingConfig) -> list[torch.opt
         optimizers.append(torch.optim.AdamW(groups, lr=rate, betas=betas, fused=True))
     for optimizer in optimizers:
         for group in optimizer.param_groups:
-            group["highest_lr"] = group["lr"]
+            group["highest_lr"] = group["lr"] * config.layer_rate_factor ** (top - group["layer"])
     return optimizers
 
 
@@ -128,15 +138,24 @@ def _is_hidden_matrix(name: str, parameter: Tensor) -> bool:
     return parameter.dim() == 2 and "embedding" not in name and "position" not in name and not name.startswith("head.")
 
 
-def set_rate(optimizers: list[torch.optim.Optimizer], share: float) -> None:
-    """Set every group to `share` of its highest rate."""
+def set_rate(optimizers: list[torch.optim.Optimizer], share: float, lowest_layer: int = 0) -> None:
+    """Set every group to `share` of its highest rate; those of layers that are frozen still, to zero."""
     for optimizer in optimizers:
         for group in optimizer.param_groups:
-            group["lr"] = group["highest_lr"] * share
+            group["lr"] = group["highest_lr"] * share if group["layer"] >= lowest_layer else 0.0
+
+
+def top_layer(optimizers: list[torch.optim.Optimizer]) -> int:
+    """That of the heads."""
+    return max(group["layer"] for optimizer in optimizers for group in optimizer.param_groups)
 
 
 def rate_at(step: int, config: TrainingConfig) -> float:
     """The share of the highest rate at a step: up over the warm-up, then down as the schedule says."""
+    if config.schedule == "slanted_triangular":
+        peak = max(1, int(SLANT_PEAK * config.steps))
+        done = (step + 1) / peak if step < peak else 1 - (step - peak) / max(1, config.steps - peak)
+        return (1 + min(1.0, done) * (SLANT_RATIO - 1)) / SLANT_RATIO
     if step < config.warmup_steps:
         return (step + 1) / (config.warmup_steps + 1)
     if config.schedule in ("constant", "plateau"):

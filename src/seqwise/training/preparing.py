@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from ..config import build
-from ..data.schema import ASKED_FOR, Schema, TokenSpec
+from ..data.schema import ASKED_FOR, LABEL, LABELS, NUMBER, TAG, Schema, TokenSpec
+from ..data.text_examples import TextStore
 from ..errors import CheckpointError, ConfigError
 from ..goals import AnyGoal
 from ..goals.goal import OnProgress, Tell
@@ -24,6 +26,7 @@ from ..run import Run, RunConfig, check_free, load_weights
 from ..settings import DataConfig, TokenizerConfig, TrainingConfig
 from ..tasks import Task, goal_of, task_for, task_named
 from ..wording import counted
+from .borrowed import Features
 from .learners import LEARNERS, choose_device, freeze
 from .overrides import BUDGETS, check_overrides, check_present, check_same, moved_data
 from .request import Request
@@ -31,6 +34,8 @@ from .session import Session, learner_of
 from .sizing import DEFAULT_MINUTES, fitting_heads, min_training_bytes, narrowed, suggest
 from .transfer import Transfer, transfer
 
+NOT_OF_THE_BODY = ("pooling", "max_steps", "pairing", "label_weights", "threshold", "crf")
+"""Settings of a model that change no weight of its body."""
 MAX_VALID_TOKENS = 250_000  # for a validation while training
 
 
@@ -58,7 +63,12 @@ def prepare(
         tell(sentence)
     schema = schema or task.schema(data, tokenizer, tell, base.schema if base is not None else None)
     check_does(request.model, schema, data.name)
+    features = Features.of(path) if (path := settings["model"].get("features")) else None
+    if features is not None:
+        schema, settings["model"] = features.spelled(schema), {**settings["model"], **features.settings()}
     stores = task.stores(data, schema, on_progress)
+    if not can_learn(request.model, schema, stores["train"]):
+        raise ConfigError(f"{data.name} is no text, and {request.model} labels texts only; choose another --model.")
     sized = _choose_sizes(request, settings, base, schema, goal_of(task, schema), data, stores)
     found = {name: value for name, value in sized.data.items() if getattr(data_config, name) in (None, [])}
     data_config = replace(data_config, **found, fingerprint=data.fingerprint, description=data.description)
@@ -67,14 +77,36 @@ def prepare(
     config = RunConfig(request.model, data_config, tokenizer, sized.model, sized.training, task=task.name)
     _check_fits(row, config, schema, len(stores["train"]))
     tell(sizes_in_words(config, schema))
+    weights = _initial_weights(base, features, config, schema, settings["model"], tell)
+    stores = limited(stores, config.training)
+    return Session(Run.create(request.out, config, schema, initial_weights=weights), task, data, stores)
+
+
+def _initial_weights(
+    base: Run | None, features: Features | None, config: RunConfig, schema: Schema, asked: dict[str, Any], tell: Tell
+) -> dict[str, Tensor] | None:
+    """What training starts from instead of chance; None where that is all."""
     weights = None
     if base is not None:
-        moved = transferred(base, config, schema, settings["model"])
+        moved = transferred(base, config, schema, asked)
         weights = moved.weights
         if moved.started or moved.grown:
             for sentence in moved.sentences():
                 tell(sentence)
-    return Session(Run.create(request.out, config, schema, initial_weights=weights), task, data, stores)
+    if features is not None:
+        torch.manual_seed(config.training.seed)
+        weights = features.filled_in(family(config.model_name).build(config.model, schema), weights)
+        tell(f"features: the layers of {features.path} are read beside each word, and stay as they are")
+    return weights
+
+
+def limited(stores: dict[str, Any], config: TrainingConfig) -> dict[str, Any]:
+    """With as many rows of the training part as were asked for."""
+    if not config.train_examples:
+        return stores
+    if not isinstance(stores["train"], TextStore):
+        raise ConfigError("training.train_examples goes with texts that have labels or tags; drop it.")
+    return {**stores, "train": stores["train"].sample(config.train_examples, config.seed)}
 
 
 def choose_task(request: Request) -> Task:
@@ -127,6 +159,12 @@ def check_does(model: str, schema: Schema, name: str) -> None:
         )
 
 
+def can_learn(model: str, schema: Schema, store: object) -> bool:
+    """Families that count to answer for a whole sequence do so of texts, and of no other examples."""
+    learns_by = family(model).learns[schema.kind]
+    return learns_by != "counting" or schema.kind not in (LABEL, LABELS, NUMBER, TAG) or isinstance(store, TextStore)
+
+
 @dataclass(frozen=True)
 class _Sized:
     model: Any
@@ -155,7 +193,7 @@ def _choose_sizes(
     if "context" in asked:
         training["context"] = asked["context"]
     if base is not None:
-        model, training = vars(base.config.model), {**training, "context": base.config.training.context}
+        model, training = _settings_of_base(base, model, training, schema)
     model_config: Any = build(row.config, {**model, **asked}, section="model", where=request.where)
     chosen = build(TrainingConfig, {**training, **settings["training"]}, section="training", where=request.where)
     chosen = replace(chosen, threads=chosen.threads or torch.get_num_threads())
@@ -163,6 +201,21 @@ def _choose_sizes(
         chosen = replace(chosen, valid_tokens=MAX_VALID_TOKENS)
     _check_context(model_config, chosen)
     return _Sized(model_config, chosen, facts.data)
+
+
+def _settings_of_base(
+    base: Run, model: dict[str, Any], training: dict[str, Any], schema: Schema
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Those of the run that is started from; where something else is asked for, what is not of its body by rule."""
+    if schema.kinds == base.schema.kinds:
+        return vars(base.config.model), {**training, "context": base.config.training.context}
+    by_rule = {name: value for name, value in model.items() if name in NOT_OF_THE_BODY}
+    kept = {**vars(base.config.model), **by_rule}
+    limit = kept.get("context")  # of a model that has one
+    if limit is not None:
+        kept["max_steps"] = min(kept.get("max_steps", 0), limit)
+        training = {**training, "context": min(training["context"], limit)}
+    return kept, training
 
 
 def _small_enough(row: Family, settings: dict[str, Any], schema: Schema, limit: int) -> dict[str, Any]:
@@ -241,7 +294,8 @@ def resume(
         run.cut_log(0)
     else:
         _go_back(run, checkpoint.step, checkpoint.progress, tell)
-    return Session(run, task, data, task.stores(data, run.schema, on_progress), checkpoint)
+    stores = limited(task.stores(data, run.schema, on_progress), run.config.training)
+    return Session(run, task, data, stores, checkpoint)
 
 
 def _go_back(run: Run, step: int, progress: dict[str, Any], tell: Tell) -> None:
@@ -267,7 +321,7 @@ def _check_context(model_config: Any, training: TrainingConfig) -> None:
 
 
 SHOWN = (
-    *("smoothing", "order", "num_states", "state_dim", "window", "cell", "attention", "num_layers", "model_dim"),
+    *("order", "num_states", "state_dim", "window", "cell", "attention", "num_layers", "model_dim"),
     *("num_heads", "kernel_size"),
     *("context", "dropout"),
 )
@@ -275,8 +329,12 @@ SHOWN = (
 
 def sizes_in_words(config: RunConfig, schema: Schema) -> str:
     settings = vars(config.model)
-    shown: Sequence[str] = (*SHOWN, "pooling") if sees_all(schema) else SHOWN
-    model = ", ".join(f"{name} {settings[name]}" for name in shown if name in settings)
+    shown: Sequence[str] = (
+        ("method", *SHOWN, "pooling", "crf", "characters") if sees_all(schema) else ("smoothing", *SHOWN)
+    )
+    values = {name: settings[name] for name in shown if name in settings}
+    values |= {name: "by validation" for name in ("order", "num_states") if values.get(name) == 0}
+    model = ", ".join(f"{name} {value}" for name, value in values.items())
     if family(config.model_name).learns[schema.kind] != "gradients":
         return f"{config.model_name}: {model}"
     t = config.training

@@ -32,13 +32,17 @@ SMALL_TEXT = 2_000_000  # tokens: networks see them often, and more is dropped
 TEXT_EPOCHS = 12
 
 
+MAX_CHOSEN = 500_000  # tokens, of which counting tries several orders; of more, one that is good by rule
 COUNTED_ORDERS = {"char": 5}
 WORD_ORDER = 3
 
 
 def sizes(model_name: str, facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
+    if model_name == "hmm":  # a model for each label, of short sequences
+        return {"num_states": 8, "smoothing": 0.1}, {"steps": 30, "restarts": 1}
     if model_name == "ngram":
-        return {"order": COUNTED_ORDERS.get(facts.tokenizer, WORD_ORDER)}, {}
+        by_rule = COUNTED_ORDERS.get(facts.tokenizer, WORD_ORDER)
+        return {"order": 0 if facts.tokens <= MAX_CHOSEN else by_rule}, {}
     return (_text_sizes if facts.tokens else _sequence_sizes)(model_name, facts)
 
 

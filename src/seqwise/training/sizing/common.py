@@ -38,4 +38,10 @@ def narrowed(model: dict[str, Any]) -> dict[str, Any] | None:
     for name in ("embed_dim", "feed_forward_dim"):
         if model.get(name):
             narrower[name] = max(8, int(0.75 * model[name]))
+    if "memory_dim" in model:  # which is projected to the width, and most of what there is
+        narrower["memory_dim"] = max(int(0.6 * model["memory_dim"]), width + 1)
+    if "num_filters" in model:
+        narrower["num_filters"] = max(1, int(0.75 * model["num_filters"]))
+    if "character_dim" in model:  # a part of the embeddings, half of it for each direction
+        narrower["character_dim"] = max(2, int(0.75 * model["character_dim"]) // 2 * 2)
     return narrower

@@ -151,6 +151,14 @@ def _rows(facts: Facts, context: int, wanted: int) -> int:
     return max(1, min(wanted, facts.train_tokens // (4 * context)))
 
 
+def _elmo(facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
+    is_long = (facts.minutes or DEFAULT_MINUTES) >= 10
+    model = {"model_dim": 128, "memory_dim": 512, "num_filters": 16}
+    if not is_long:
+        model = {"model_dim": 64, "memory_dim": 256, "num_filters": 8}
+    return {**model, "dropout": _dropout(facts, 0.1)}, {**_small_steps(facts, context=35, rows=32), "num_samples": 0}
+
+
 RULES = {
     "ngram": _ngram,
     "hmm": _hmm,
@@ -159,5 +167,6 @@ RULES = {
     "rnn": _recurrent,
     "gru": _recurrent,
     "lstm": _recurrent,
+    "elmo": _elmo,
     "gpt": _gpt,
 }

@@ -22,6 +22,8 @@ TAG_EPOCHS = 25
 
 
 def sizes(model_name: str, facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
+    if model_name == "hmm":
+        return {"order": 3}, {}
     model: dict[str, Any] = {**TAG_SIZES[model_name], "dropout": 0.5 if facts.tokenizer == "word" else 0.2}
     model |= {"characters": "conv", "character_dim": 32, "crf": facts.is_structured}
     if model_name == "gpt":
