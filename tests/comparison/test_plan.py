@@ -504,6 +504,9 @@ def test_of_n_grams_each_way_to_label_takes_part() -> None:
     assert not bag.does(["labels"])
     assert entrants("label")["lstm"].kinds == ("label", "labels", "number")
     assert entrants("label")["lstm"].does(["number"])
+    assert entrants("tags")["lstm"].does(["tag", "label"])
+    assert not replace(bag, kinds=("label",)).does(["label", "tag"])  # it would leave half of it unanswered
+    assert not replace(bag, kinds=("next_token",)).does(["label"])  # another form of the family labels
 
 
 def test_what_a_family_chooses_by_validation_depends_on_what_is_asked_for() -> None:

@@ -191,10 +191,10 @@ class _Inspector:
         self.run, self.model, self.options = run, run.model, options
         self.schema, self.reader = run.run.schema, READERS[run.run.schema.kind]
         self.is_neural, config = isinstance(self.model, nn.Module), run.run.config
-        if target is not None and not self.reader.takes_target(self.schema):
+        if target is not None and not self.reader.takes_target(run.run):
             raise ConfigError(f"{run.path} was trained on {config.task}, which has no target; drop --target.")
         self.is_given = text is not None
-        if self.is_given and not self.reader.reads_text(self.schema):
+        if self.is_given and not self.reader.reads_text(run.run):
             raise ConfigError(
                 f"{run.path} reads {config.task}, not text; drop --text, and its own held-out data is read."
             )

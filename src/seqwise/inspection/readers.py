@@ -23,12 +23,12 @@ from ..data.schema import (
     ValueSpec,
     pair_tokenizers,
 )
-from ..data.text_examples import TextStore
 from ..decoding.settings import DecodingConfig
 from ..decoding.translate import token_limit
 from ..errors import DataError
 from ..goals.sequence import DEFAULT_RATIO, search_settings
 from ..run import Run
+from ..tasks import ReadsQuestions, task_named
 from ..text import TOKENIZERS, Tokenizer
 from ..wording import counted
 from .options import InspectOptions
@@ -69,11 +69,11 @@ class Reader(Protocol):
     no_memory: str
     """Why there is nothing to see; empty where there is."""
 
-    def reads_text(self, schema: Schema) -> bool:
+    def reads_text(self, run: Run) -> bool:
         """Whether it can be given a text; else it reads the run's own held-out data."""
         ...
 
-    def takes_target(self, schema: Schema) -> bool:
+    def takes_target(self, run: Run) -> bool:
         """Whether it can be given what is to be answered, too."""
         ...
 
@@ -102,10 +102,10 @@ class TextReader:
     answers_options: tuple[str, ...] = ("pairs",)
     no_gradients = no_memory = ""
 
-    def reads_text(self, schema: Schema) -> bool:
+    def reads_text(self, run: Run) -> bool:
         return True
 
-    def takes_target(self, schema: Schema) -> bool:
+    def takes_target(self, run: Run) -> bool:
         return False
 
     def read(
@@ -138,10 +138,10 @@ class PairReader:
     no_gradients = "for pairs, see under attention what reaches each token of the source."
     no_memory = "a translation depends on its whole source; see attention."
 
-    def reads_text(self, schema: Schema) -> bool:
+    def reads_text(self, run: Run) -> bool:
         return True
 
-    def takes_target(self, schema: Schema) -> bool:
+    def takes_target(self, run: Run) -> bool:
         return True
 
     def read(
@@ -177,10 +177,10 @@ class SeriesReader:
     no_gradients = ""
     no_memory = "it is measured by replacing tokens of a text."
 
-    def reads_text(self, schema: Schema) -> bool:
+    def reads_text(self, run: Run) -> bool:
         return False
 
-    def takes_target(self, schema: Schema) -> bool:
+    def takes_target(self, run: Run) -> bool:
         return False
 
     def read(
@@ -206,26 +206,31 @@ def _tokenizer_of(schema: Schema) -> Tokenizer | None:
     return spec.tokenizer if isinstance(spec, TokenSpec) and spec.tokenizer.kind in TOKENIZERS else None
 
 
+def _answers_texts(run: Run) -> bool:
+    """Whether texts can be asked about that are in no file, and not only the task's own examples."""
+    return _tokenizer_of(run.schema) is not None and isinstance(task_named(run.config.task), ReadsQuestions)
+
+
 class AnswerReader:
-    """A text, two with a TAB between them, or a row of the held-out part; sequences of numbers by their row alone."""
+    """A text, two with a TAB between them, or a row of the held-out part; other examples by their row alone."""
 
     has_source = is_running_text = False
     answers_options: tuple[str, ...] = ("row", "phrase")
     no_gradients = ""
     no_memory = "it is measured by what comes next, and here a whole sequence is answered."
 
-    def reads_text(self, schema: Schema) -> bool:
-        return _tokenizer_of(schema) is not None
+    def reads_text(self, run: Run) -> bool:
+        return _answers_texts(run)
 
-    def takes_target(self, schema: Schema) -> bool:
-        return _tokenizer_of(schema) is not None
+    def takes_target(self, run: Run) -> bool:
+        return _answers_texts(run)
 
     def read(
         self, run: Inspectable, text: str | None, target: str | None, options: InspectOptions
     ) -> tuple[Reading, str]:
         schema = run.run.schema
-        if text is None and not isinstance(run.unseen_store(), TextStore):
-            return self._read_numbers(run, options.row)
+        if not _answers_texts(run.run):
+            return self._read_example(run, options.row)
         is_known, where = text is None or target is not None, ""
         if text is None:
             row, where = _held_out_row(run, options.row), _place(options.row)
@@ -234,7 +239,7 @@ class AnswerReader:
         reading = read_labelled(run.model, schema, row, is_known=is_known, max_tokens=options.max_tokens)
         return reading, where + " / ".join(row.texts)
 
-    def _read_numbers(self, run: Inspectable, row: int) -> tuple[Reading, str]:
+    def _read_example(self, run: Inspectable, row: int) -> tuple[Reading, str]:
         store, spec = run.unseen_store(), run.run.schema.main_spec
         labels = spec.names if isinstance(spec, LabelSpec) else []
         reading = read_example(run.model, store, labels, row=row)
@@ -259,10 +264,10 @@ class TagReader:
     no_gradients = "a tag may rest on words before and behind it; see under answer which these are."
     no_memory = "it is measured by what comes next, and here each word is answered."
 
-    def reads_text(self, schema: Schema) -> bool:
+    def reads_text(self, run: Run) -> bool:
         return True
 
-    def takes_target(self, schema: Schema) -> bool:
+    def takes_target(self, run: Run) -> bool:
         return True
 
     def read(
