@@ -20,6 +20,7 @@ from torch import nn
 from ..data.schema import Schema, TokenSpec
 from ..data.text_examples import TextStore
 from ..errors import CheckpointError, TrainingError
+from ..goals import AnyGoal
 from ..goals.goal import Score
 from ..models import family, num_parameters
 from ..models.contract import LearnsFromExamples, Model
@@ -164,21 +165,20 @@ def _quickly_learned(session: Session, learns_by: str) -> Any:
     """A model of a family that counts or iterates, from a little of the training part."""
     run, goal, stores = session.run, session.goal, session.stores
     model = family(run.config.model_name).build(with_sizes(run.config.model), run.schema)
+    train, valid = (_beginning(goal, stores[part]) for part in ("train", "valid"))
     if isinstance(model, LearnsFromExamples):
-        train, valid = (_with_tokens(stores[part], TIMED_TOKENS) for part in ("train", "valid"))
         model.learn(train, valid, seed=0)
-        return model
-    sequences = goal.sequences(goal.take(stores["train"], TIMED_TOKENS), model)
-    if learns_by == "counting":
-        model.fit(sequences[0])
+    elif learns_by == "counting":
+        model.fit(goal.sequences(train, model)[0])
     else:
-        model.initialise(sequences, 0)
+        model.initialise(goal.sequences(train, model), 0)
     return model
 
 
-def _with_tokens(store: TextStore, num: int) -> TextStore:
-    """The first rows of a store, with about so many tokens."""
-    return store.take(max(1, num * len(store) // len(store.tokens.ids)))
+def _beginning(goal: AnyGoal, store: Any) -> Any:
+    """Of a part: about as many tokens as a family is timed on."""
+    tokens_each = len(store.tokens.ids) / len(store) if isinstance(store, TextStore) else 1
+    return goal.take(store, max(1, round(TIMED_TOKENS / tokens_each)))
 
 
 def score_baseline(folder: Path, name: str, wants_stop: WantsStop) -> bool:

@@ -31,7 +31,8 @@ from ..data.schema import (
     tag_schema,
     text_schema,
 )
-from ..data.text_examples import build_label_store, build_tag_store
+from ..data.text_examples import TextStore, build_label_store, build_tag_store
+from ..goals import GOALS
 from ..models.contract import LearnsFromExamples
 from ..text.symbols import SymbolTokenizer
 from ..text.words import WordTokenizer
@@ -67,7 +68,8 @@ class Tiny:
     """The least that a family which counts or iterates can learn from, so that its loops are compiled."""
 
     schema: Schema
-    sequence: Any
+    data: Any
+    """A sequence; of texts with answers, all of them as a task stores them."""
     batch: Batch
 
 
@@ -105,10 +107,12 @@ TINY: dict[str, Callable[[], Tiny]] = {
 def _compile(entrant: Entrant, tiny: Tiny) -> None:
     model = entrant.row.build(with_sizes(entrant.row.config(**entrant.settings)), tiny.schema)
     if isinstance(model, LearnsFromExamples):
-        model.learn(tiny.sequence, tiny.sequence, seed=0)
+        model.learn(tiny.data, tiny.data, seed=0)
     elif entrant.learns_by == "counting":
-        model.fit(tiny.sequence)
+        model.fit(tiny.data)
     else:
-        model.initialise([tiny.sequence], 0)
-        model.em_step([tiny.sequence])
+        is_store = isinstance(tiny.data, TextStore)
+        sequences = GOALS[tiny.schema.kind].sequences(tiny.data, model) if is_store else [tiny.data]
+        model.initialise(sequences, 0)
+        model.em_step(sequences)
     model.score(tiny.batch)
