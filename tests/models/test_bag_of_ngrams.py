@@ -198,6 +198,19 @@ def test_the_strength_that_validates_best_is_kept() -> None:
     assert loss(chosen) <= min(map(loss, fixed)) + 1e-3
 
 
+@pytest.mark.usefixtures("to_the_end")
+def test_a_strength_found_by_trying_is_the_strength_alone_with_logits_over_the_temperature() -> None:
+    rows, labels = random_rows(61, seed=3)
+    labels[:9] = 0  # so that there is a bias to divide
+    valid, valid_labels = random_rows(50, seed=4)
+    found = fitted(rows, labels, order=2, valid=(Rows.of(map(np.array, valid)), valid_labels))
+    alone = fitted(rows, labels, order=2, strength=found.strength)
+    assert found.strength < bag_of_ngrams.STRENGTHS[0]  # others were tried before it
+    assert abs(found.temperature - 1) > 0.01
+    expected = torch.tensor(log_probs(alone, valid) / found.temperature).log_softmax(dim=1)
+    np.testing.assert_allclose(log_probs(found, valid), expected, atol=2e-5)
+
+
 def test_the_order_that_validates_best_is_kept() -> None:
     """A pair of tokens tells the label, in this order only; what one alone tells is taken away."""
     random = np.random.default_rng(0)
