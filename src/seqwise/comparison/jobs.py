@@ -9,7 +9,7 @@ import os
 import platform
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -175,7 +175,7 @@ def _quickly_learned(session: Session, learns_by: str) -> Any:
     return model
 
 
-def _beginning(goal: AnyGoal, store: Any) -> Any:
+def _beginning(goal: AnyGoal, store: Sized) -> Any:
     """Of a part: about as many tokens as a family is timed on."""
     tokens_each = len(store.tokens.ids) / len(store) if isinstance(store, TextStore) else 1
     return goal.take(store, max(1, round(TIMED_TOKENS / tokens_each)))

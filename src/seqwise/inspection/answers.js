@@ -1,5 +1,5 @@
 /* What was answered to a text, and why: words with what each did for the answer, and words with their tags. */
-const signed = (value) => `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(2)}`;
+const signed = (value) => `${Number(value.toFixed(2)) < 0 ? "−" : "+"}${Math.abs(value).toFixed(2)}`; // no sign of nothing
 
 /* A text for each way to ask, all of one answer at a time */
 const evidence = (model, number) => {
