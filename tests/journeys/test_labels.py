@@ -196,3 +196,18 @@ def test_sets_that_have_a_name_are_learned_and_scored(tmp_path: Path, monkeypatc
         run = seqwise.train(data, family, out=tmp_path / data)
         assert run.run.config.data.columns == []
         assert seqwise.load(tmp_path / data).evaluate().accuracy > chance
+
+
+def test_who_answers_one_thing_at_a_time_is_not_asked_for_two(tmp_path: Path, terminal: Any) -> None:
+    """Tags and a label for each row: a network has two heads, an HMM is one model or the other."""
+    for part, num in (("train", 60), ("valid", 10), ("test", 10)):
+        rows = [("fly to rome", "O O B-city", "flight"), ("cost of oslo", "O O B-city", "price")] * (num // 2)
+        for name, place in (("seq.in", 0), ("seq.out", 1), ("label", 2)):
+            (tmp_path / f"{part}.{name}").write_text("".join(f"{row[place]}\n" for row in rows))
+    told = terminal.refuses("train", tmp_path, "--task", "tags", "--model", "hmm", "--out", tmp_path / "run")
+    assert (
+        "asks for a tag for each word and a label, which hmm does not answer. Families that do: window, conv," in told
+    )
+    assert not (tmp_path / "run").exists()
+    run = seqwise.train(tmp_path, "gru", out=tmp_path / "run", task="tags", steps=3, overrides=["model.model_dim=8"])
+    assert "label" in run.evaluate().others

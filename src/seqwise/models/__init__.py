@@ -49,8 +49,10 @@ class Family:
         return " or ".join(dict.fromkeys(self.learns.values()))
 
     def does(self, kinds: Iterable[str]) -> bool:
-        """Whether it answers all these kinds of target."""
-        return set(kinds) <= self.learns.keys()
+        """Whether it answers all these kinds of target; several at once, networks do, with a head for each."""
+        asked = set(kinds)
+        is_one = len(asked) == 1 or all(self.learns.get(kind) == "gradients" for kind in asked)
+        return asked <= self.learns.keys() and is_one
 
     def does_some(self, kinds: Iterable[str]) -> bool:
         """Whether it answers any of them: which are asked for, the data tells."""
