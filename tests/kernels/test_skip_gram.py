@@ -154,15 +154,14 @@ class Plain:
             for place, word in enumerate(kept):
                 reach = 1 + ((self.bits() >> 32) * window >> 32)
                 context = [*kept[max(0, place - reach) : place], *kept[place + 1 : place + 1 + reach]]
-                groups = [context] if is_cbow else [[other] for other in context]
-                for group in groups:
-                    if not group:
-                        continue
-                    if negative:
-                        drawn = [self.word(table) for _ in range(negative)]
-                        wanted = [(word, 1.0), *((other, 0.0) for other in drawn if other != word)]
-                    else:
-                        wanted = [(node, 1.0 - turn) for node, turn in paths[word]]
+                if not context:
+                    continue
+                if negative:
+                    drawn = [self.word(table) for _ in range(negative)]
+                    wanted = [(word, 1.0), *((other, 0.0) for other in drawn if other != word)]
+                else:
+                    wanted = [(node, 1.0 - turn) for node, turn in paths[word]]
+                for group in [context] if is_cbow else [[other] for other in context]:
                     h = v[group].mean(axis=0)
                     gains = [(row, rate * (label - 1 / (1 + math.exp(-float(u[row] @ h))))) for row, label in wanted]
                     change = sum(gain * u[row] for row, gain in gains)
@@ -183,12 +182,12 @@ def test_a_text_is_learned_as_the_card_says(is_cbow: bool, negative: int) -> Non
     start = random.standard_normal((2, V, E)).astype(np.float32) * 0.5
     v, u, plain_v, plain_u = start[0].copy(), start[1].copy(), *start.astype(np.float64)
     text = np.array([token for line in lines for token in [*line, END]], dtype=np.int32)
-    rates = 0.2, 0.1
+    rates = 0.06, 0.03  # small: a row that is drawn twice is moved in between
     learn_text(text, END, keep, 3, is_cbow, negative, table, *paths, v, u, rates, np.uint64(7))
     targets = negative, table, codes_of(counts.tolist())
     Plain(7).learn(lines, keep, 3, is_cbow, targets, plain_v, plain_u, rates)
     moved = max(np.abs(plain_v - start[0]).max(), np.abs(plain_u - start[1]).max())
-    assert moved > 0.3
+    assert moved > 0.1
     np.testing.assert_allclose(v, plain_v, atol=0.01 * moved)  # what the table leaves out
     np.testing.assert_allclose(u, plain_u, atol=0.01 * moved)
 

@@ -263,19 +263,19 @@ def learn_text(
             begin, end = max(0, place - reach), min(length, place + reach + 1)
             num_words += 1
             is_measured = num_words % MEASURED == 0
+            if end - begin == 1:  # alone in its line
+                continue
+            num = _choose_targets(line[place], negative, table, first, nodes, turns, random, rows, labels)
             if is_cbow:
-                if end - begin > 1:
-                    _average(vectors, line, begin, place, end, mean)
-                    num = _choose_targets(line[place], negative, table, first, nodes, turns, random, rows, labels)
-                    loss += learn_targets(mean, outputs, rows, labels, num, rate, gains, change, is_measured)
-                    num_measured += is_measured
-                    for other in range(begin, end):
-                        if other != place:
-                            _add(change, vectors[line[other]])
+                _average(vectors, line, begin, place, end, mean)
+                loss += learn_targets(mean, outputs, rows, labels, num, rate, gains, change, is_measured)
+                num_measured += is_measured
+                for other in range(begin, end):
+                    if other != place:
+                        _add(change, vectors[line[other]])
                 continue
             for other in range(begin, end):
                 if other != place:
-                    num = _choose_targets(line[place], negative, table, first, nodes, turns, random, rows, labels)
                     vector = vectors[line[other]]
                     loss += learn_targets(vector, outputs, rows, labels, num, rate, gains, change, is_measured)
                     num_measured += is_measured

@@ -14,6 +14,8 @@ and what is maximised, by one small step after each h, is how well the outputs t
 
     negative sampling      log sigmoid(u_w . h) + sum over `negative` drawn n of log sigmoid(-u_n . h),
                            n drawn by q(n) = count(n)^noise_power / sum; n = w is passed over                     (3)
+                           They are drawn once for w and all of its context (Ji et al. 2016): the same on average, and
+                           near at hand when they are needed again.
     hierarchical softmax   sum over the inner nodes k on the path to w of log sigmoid(±u_k . h), + where the path
                            turns left: the words are leaves of a Huffman tree, frequent ones near its root        (4)
 
@@ -27,9 +29,10 @@ Frequent words tell little and are many: each one of frequency f stays in the te
 Dropped words, unknown ones and those below `min_count` do not count as distance. The rate falls linearly to its end.
 The text is read in blocks of lines, in another order each time.
 
-What (3) learns is u_w . h = log p(w | h) / (`negative` q(w)) (Levy & Goldberg 2014), so that a probability follows:
+What (3) learns is exp(u_w . h) = p / (1 - p) / (`negative` q(w)) with p = p(w | h), as a word is never its own negative
+(Levy & Goldberg 2014 have it without the 1 - p, which is near one where words are many). So a probability follows:
 
-    p(w | h) = q(w) exp(u_w . h) / sum over all words;   of (4), the product of its sigmoids                      (7)
+    p(w | h) = sigmoid(u_w . h + log(`negative` q(w))) / sum over all words;   of (4), the product of its sigmoids (7)
 
 Shapes: V vocabulary, E embedding width, B batch, T steps, N tokens of a text, L nodes of all paths together.
 """
@@ -315,10 +318,10 @@ class Word2Vec:
         met = torch.from_numpy(self.vectors)[words] @ torch.from_numpy(self.outputs).T  # (places, V)
         if self.config.hierarchical:
             return torch.stack([self._along_paths(each) for each in met.double()])
-        has_vector = torch.from_numpy(self.has_vector)
-        logits = met.double() + torch.from_numpy(self._log_shares)
-        normaliser = logits.masked_fill(~has_vector, -math.inf).logsumexp(dim=1, keepdim=True)
-        return torch.where(has_vector, logits - normaliser + self._log_share_of_words, logits)
+        has_vector, shares = torch.from_numpy(self.has_vector), torch.from_numpy(self._log_shares)
+        meets = torch.nn.functional.logsigmoid(met.double() + shares).masked_fill(~has_vector, -math.inf)
+        normaliser = meets.logsumexp(dim=1, keepdim=True) - self._log_share_of_words
+        return torch.where(has_vector, meets - normaliser, shares)
 
     def _along_paths(self, met: Tensor) -> Tensor:
         """What a vector has in common with each node, (V,) -> (7) of every token, (V,)."""
@@ -330,13 +333,14 @@ class Word2Vec:
 
     @cached_property
     def _log_shares(self) -> np.ndarray:
-        """log of the frequency of tokens without a vector, which is their probability; of the others log q, and in a
-        tree what all of them have together."""
+        """log of the frequency of tokens without a vector, which is their probability; of words, log(`negative` q) and
+        in a tree what all of them have together."""
         has_vector = self.has_vector
         if self.config.hierarchical:
-            of_words = np.zeros(self.vocab_size) + self._log_share_of_words
+            of_words = np.full(self.vocab_size, self._log_share_of_words)
         else:
-            of_words = self.config.noise_power * np.log(np.maximum(1, self.counts))
+            noise = np.where(has_vector, self.counts.astype(np.float64) ** self.config.noise_power, 0)
+            of_words = np.log(np.maximum(noise, 1) / noise.sum() * self.config.negative)
         return np.where(has_vector, of_words, np.log((self.counts + 1) / self._total))
 
     @property
