@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from ..errors import DataError
@@ -56,9 +57,9 @@ class WordNet:
             if not (found / name).exists():
                 raise DataError(f"{found}: has no {name}. Name the folder of WordNet that has index.noun and data.noun.")
         above, meanings = dict(_synsets(found / "data.noun")), dict(_words(found / "index.noun"))
-        for word, synsets in meanings.items():
-            if not all(synset in above for synset in synsets):
-                raise DataError(f'{found}: index.noun has a meaning of "{word}" that data.noun lacks: get both again.')
+        named = {synset for synsets in chain(meanings.values(), above.values()) for synset in synsets}
+        if not named <= above.keys():
+            raise DataError(f"{found}: data.noun lacks the synset {min(named - above.keys()):08}. Get WordNet again.")
         exceptions = found / "noun.exc"
         singular = dict(_exceptions(exceptions)) if exceptions.exists() else {}
         return WordNet(meanings, above, singular)
@@ -101,9 +102,9 @@ def _words(path: Path) -> Iterator[tuple[str, list[int]]]:
         if line.startswith(" "):  # the licence
             continue
         try:
-            word, _, num, *rest = line.split()
-            synsets = [int(offset) for offset in rest[-int(num) :]]
-            if len(synsets) != int(num) or len(rest) < int(num) + 3:
+            word, _, num, num_pointers, *rest = line.split()
+            synsets = [int(offset) for offset in rest[int(num_pointers) + 2 :]]
+            if len(synsets) != int(num):
                 raise ValueError(line)
         except ValueError:
             raise _damaged(path, number, "a word, its counts and its synsets") from None

@@ -20,6 +20,7 @@ from .report import Report
 
 TRIED_TOKENS = 200_000  # by which a budget in minutes is turned into steps
 NUM_VALIDATIONS = 5
+MAX_EPOCHS = 50.0  # that minutes come to: the vectors hardly change any more
 
 
 def learn(
@@ -101,7 +102,7 @@ def planned_steps(model: Word2Vec, ids: np.ndarray, config: TrainingConfig) -> i
     tried, some = copy.copy(model), ids[:TRIED_TOKENS]
     parts = list(tried.fit(some, steps=2, workers=num_workers(config), seed=config.seed))  # the first may compile
     seconds_per_epoch = parts[-1].seconds * len(ids) / len(some)
-    epochs = min(config.max_epochs, 60 * config.minutes / max(1e-9, seconds_per_epoch))
+    epochs = min(MAX_EPOCHS, 60 * config.minutes / max(1e-9, seconds_per_epoch))
     return max(1, int(epochs * per_epoch))
 
 
