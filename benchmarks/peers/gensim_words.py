@@ -8,6 +8,7 @@ import time
 
 import gensim
 from gensim.models import Word2Vec
+from gensim.models.word2vec import LineSentence
 
 from benchmarks.measure import peak_bytes
 from benchmarks.peers.word_scores import scores
@@ -29,14 +30,12 @@ def main() -> None:
         workers=settings["workers"],
         seed=settings["seed"],
     )
-    model.build_vocab(corpus_file=settings["corpus"])
+    by_line = LineSentence(settings["corpus"])
+    text = {"corpus_iterable": by_line} if settings.get("is_by_line") else {"corpus_file": settings["corpus"]}
+    model.build_vocab(**text)
     counted = time.perf_counter()
-    model.train(
-        corpus_file=settings["corpus"],
-        total_examples=model.corpus_count,
-        total_words=model.corpus_total_words,
-        epochs=settings["epochs"],
-    )
+    sizes = {"total_examples": model.corpus_count, "total_words": model.corpus_total_words}
+    model.train(**text, **sizes, epochs=settings["epochs"])
     done, peak = time.perf_counter(), peak_bytes()
     words = settings["epochs"] * model.corpus_total_words
     found = {"bytes": peak - before, "words": model.corpus_total_words, "vocabulary": len(model.wv)}
