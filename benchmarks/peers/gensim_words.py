@@ -11,8 +11,6 @@ from gensim.models import Word2Vec
 from gensim.models.word2vec import LineSentence
 
 from benchmarks.measure import peak_bytes
-from benchmarks.peers.word_scores import scores
-from seqwise.layers.word_vectors import WordVectors
 
 
 def main() -> None:
@@ -37,6 +35,9 @@ def main() -> None:
     sizes = {"total_examples": model.corpus_count, "total_words": model.corpus_total_words}
     model.train(**text, **sizes, epochs=settings["epochs"])
     done, peak = time.perf_counter(), peak_bytes()
+    from benchmarks.peers.word_scores import scores  # ours, and no part of its memory
+    from seqwise.layers.word_vectors import WordVectors
+
     words = settings["epochs"] * model.corpus_total_words
     found = {"bytes": peak - before, "words": model.corpus_total_words, "vocabulary": len(model.wv)}
     found |= {"rate": words / (done - counted), "whole_rate": words / (done - began)}

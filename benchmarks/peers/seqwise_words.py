@@ -16,6 +16,7 @@ from benchmarks.peers.word_scores import scores
 from seqwise import __version__
 from seqwise.data.schema import text_schema
 from seqwise.models.word2vec import Word2Vec, Word2VecConfig, steps_per_epoch
+from seqwise.text.word_counts import count_words
 from seqwise.text.words import WordTokenizer
 
 BLOCK_CHARS = 1 << 15
@@ -38,17 +39,17 @@ def encoded(path: Path, tokenizer: WordTokenizer, into: Path) -> np.ndarray:
 
 
 def learn(path: Path, settings: dict, folder: Path) -> tuple[Word2Vec, int, float]:
-    """The model, the words of the text, and when it was counted."""
-    tokenizer = WordTokenizer.train(blocks_of(path), min_count=settings["min_count"])
-    ids = encoded(path, WordTokenizer(tokenizer.words), folder / "ids.bin")  # whose index is not needed afterwards
+    """The model, the words of the text, and when learning began."""
+    tokenizer = WordTokenizer(count_words(blocks_of(path), min_count=settings["min_count"])[0])
+    ids = encoded(path, tokenizer, folder / "ids.bin")
     names = ("method", "embed_dim", "window", "negative", "subsample", "min_count")
     model = Word2Vec(Word2VecConfig(**{name: settings[name] for name in names}), text_schema(tokenizer))
-    counted = time.perf_counter()
+    began = time.perf_counter()
     rates = {name: settings[name] for name in ("learning_rate", "final_rate", "workers", "seed")}
     steps = round(settings["epochs"] * steps_per_epoch(len(ids)))
     for _ in model.fit(ids, steps=steps, **rates):
         pass
-    return model, int(len(ids) - model.counts[tokenizer.boundary]), counted
+    return model, int(len(ids) - model.counts[tokenizer.boundary]), began
 
 
 def main() -> None:
@@ -59,11 +60,11 @@ def main() -> None:
         tiny.write_text("a few words and a few more\n" * 200)
         learn(tiny, settings, folder)  # compiled here, or taken from numba's cache
         before, began = peak_bytes(), time.perf_counter()
-        model, num_words, counted = learn(Path(settings["corpus"]), settings, folder)
+        model, num_words, learning = learn(Path(settings["corpus"]), settings, folder)
         done, peak = time.perf_counter(), peak_bytes()
     words = settings["epochs"] * num_words
     found = {"bytes": peak - before, "words": num_words, "vocabulary": int(model.has_vector.sum())}
-    found |= {"rate": words / (done - counted), "whole_rate": words / (done - began)}
+    found |= {"rate": words / (done - learning), "whole_rate": words / (done - began)}
     print(json.dumps(found | {"version": f"seqwise {__version__}", **scores(model.words)}))
 
 

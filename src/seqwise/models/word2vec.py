@@ -64,9 +64,9 @@ EPOCHS = 5.0
 LEARNING_RATE, FINAL_RATE = 0.05, 0.002
 """Where nothing else is said: the rate at the beginning, and at the end as a share of that."""
 BLOCK_TOKENS = 1_000  # that stay together when the order of a text is drawn; up to the end of a line more
-BLOCKS_AT_ONCE = 64  # that a worker has in memory
+BLOCKS_AT_ONCE = 8  # that a worker has in memory
 STEP_TOKENS = 1_000_000  # between two reports
-READ_AT_ONCE = 1 << 18  # tokens
+READ_AT_ONCE = 1 << 16  # tokens
 SCORED_AT_ONCE = 256  # places, each with a number for every word
 
 
