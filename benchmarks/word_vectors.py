@@ -5,10 +5,10 @@
 
 The text is that of imdb (train) and WikiText-2 (train) in small letters. Both sides have the same settings and two
 workers, take turns, and each run is a process of its own: words/s while learning and from the file on, the most memory
-beyond imports, and Spearman's correlation on WordSim-353 and MEN. gensim reads the file itself (corpus_file), its fastest
-way. There each of its workers lets the rate fall as if it had all lines to read: with two, by half as much as it
-should, and back at the next epoch. So its quality is also shown with lines handed to it one by one, where its rate falls
-as the settings say and as ours does, and ours with our own rate besides.
+beyond imports, and Spearman's correlation on WordSim-353 and MEN. gensim reads the file itself (corpus_file), which is
+its fastest way. There each of its workers lets the rate fall as if it had all lines to read: with two, by half as much
+as it should, and back at the next epoch. So its quality is also shown with lines handed to it one by one, where its rate
+falls as the settings say and as ours does, and ours with our own rate besides.
 
 Limits: 1.5 times its words/s, correlations not lower, memory not higher.
 """
@@ -106,7 +106,11 @@ def compare(corpus: Path, method: str, seeds: int, epochs: int) -> None:
     ours, theirs = found["ours"], found["gensim"]
     print(f"\n{method}, {epochs} epochs of {ours[0]['words']:,} words, {ours[0]['vocabulary']:,} different ones")
     print(f"  {ours[0]['version']}, {theirs[0]['version']}; {seeds} runs each; median, median, ratio (spread)")
-    for title, name, unit in (("learning", "rate", 1e3), ("from the file on", "whole_rate", 1e3), ("memory", "bytes", 1e6)):
+    for title, name, unit in (
+        ("learning", "rate", 1e3),
+        ("from the file on", "whole_rate", 1e3),
+        ("memory", "bytes", 1e6),
+    ):
         ratio = Ratio([one[name] / unit for one in ours], [one[name] / unit for one in theirs])
         middle = statistics.median(ratio.ratios)
         is_kept = middle <= 1 if name == "bytes" else middle >= LIMIT

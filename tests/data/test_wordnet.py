@@ -78,7 +78,7 @@ def test_damaged_files_are_told_by_line(folder: Path, name: str, text: str, told
 
 
 def test_a_folder_without_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(DataError, match="has no index.noun"):
+    with pytest.raises(DataError, match=r"has no index\.noun"):
         WordNet.open(tmp_path)
     monkeypatch.setattr("seqwise.data.wordnet.FOLDERS", (tmp_path,))
     assert not WordNet.is_at_hand()

@@ -11,7 +11,7 @@ import torch
 
 from seqwise.kernels.skip_gram import (
     LONGEST_LINE,
-    MOST_LOGIT,
+    MAX_LOGIT,
     TABLE_SIZE,
     alias_table,
     draw_words,
@@ -20,7 +20,7 @@ from seqwise.kernels.skip_gram import (
     learn_text,
 )
 
-TABLE_ERROR = MOST_LOGIT / TABLE_SIZE / 4  # half a step of the table, where the logistic function is steepest
+TABLE_ERROR = MAX_LOGIT / TABLE_SIZE / 4  # half a step of the table, where the logistic function is steepest
 NO_PATHS = np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.uint8)
 END = 0  # of a line
 
@@ -95,9 +95,7 @@ def codes_of(counts: list[int]) -> list[list[tuple[int, int]]]:
 def test_no_code_is_shorter_than_a_huffman_code(counts: list[int]) -> None:
     """Of all lengths that a binary tree with so many leaves can have (Kraft's sum is one)."""
     V = len(counts)
-    trees = [
-        lengths for lengths in product(range(1, V), repeat=V) if math.isclose(sum(2.0**-n for n in lengths), 1.0)
-    ]
+    trees = [lengths for lengths in product(range(1, V), repeat=V) if math.isclose(sum(2.0**-n for n in lengths), 1.0)]
     shortest = min(sum(c * n for c, n in zip(counts, lengths, strict=True)) for lengths in trees)
     assert sum(c * len(path) for c, path in zip(counts, codes_of(counts), strict=True)) == shortest
 

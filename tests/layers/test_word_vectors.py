@@ -47,7 +47,10 @@ def test_analogies_are_answered_by_the_best_of_all_other_words(method: Method) -
 
 
 def test_many_questions_are_answered_in_parts_as_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    vectors, questions = WordVectors(WORDS, VECTORS), np.random.default_rng(0).permuted(np.tile(np.arange(9), (50, 1)), axis=1)
+    vectors, questions = (
+        WordVectors(WORDS, VECTORS),
+        np.random.default_rng(0).permuted(np.tile(np.arange(9), (50, 1)), axis=1),
+    )
     whole = vectors.answer(questions[:, :3])
     monkeypatch.setattr("seqwise.layers.word_vectors.QUESTIONS_AT_ONCE", 7)
     assert np.array_equal(vectors.answer(questions[:, :3]), whole)
@@ -66,9 +69,9 @@ def test_words_are_found_as_written_and_else_whatever_their_capitals() -> None:
 
 def test_a_word_without_a_vector_is_told_with_the_nearest_one() -> None:
     vectors = WordVectors(["kitchen", "garden"], np.eye(2, dtype=np.float32))
-    with pytest.raises(DataError, match='^"kitchn" has no vector. Did you mean "kitchen"'):
+    with pytest.raises(DataError, match=r'^"kitchn" has no vector\. Did you mean "kitchen"'):
         vectors.neighbours("kitchn")
-    with pytest.raises(DataError, match='^"zzz" has no vector. Words that the text has too rarely have none.'):
+    with pytest.raises(DataError, match=r'^"zzz" has no vector\. Words that the text has too rarely have none\.'):
         vectors.analogy("kitchen", "garden", "zzz")
 
 

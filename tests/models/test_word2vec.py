@@ -32,9 +32,7 @@ def lines_on_topics(num: int = 1500, seed: int = 0) -> list[list[str]]:
     return [list(random.choice(TOPICS[random.integers(NUM_TOPICS)], size=8)) for _ in range(num)]
 
 
-def model_of(
-    lines: list[list[str]], *, tokenizer_min_count: int = 1, **settings: Any
-) -> tuple[Word2Vec, np.ndarray]:
+def model_of(lines: list[list[str]], *, tokenizer_min_count: int = 1, **settings: Any) -> tuple[Word2Vec, np.ndarray]:
     """A model without vectors, and the text as ids, with the boundary first as in a token store."""
     text = "".join(" ".join(line) + "\n" for line in lines)
     tokenizer = WordTokenizer.train([text], min_count=tokenizer_min_count)
@@ -250,7 +248,10 @@ def test_a_tree_has_no_vectors_of_contexts() -> None:
     [
         ({"vectors": None}, "lacks 'vectors'"),
         ({"counts": torch.zeros(3, dtype=torch.int64)}, "shape"),
-        ({"vectors": torch.zeros(26, 8)}, r"shape \(26, 8\), but the vocabulary has 26 tokens and model.embed_dim is 16"),
+        (
+            {"vectors": torch.zeros(26, 8)},
+            r"shape \(26, 8\), but the vocabulary has 26 tokens and model.embed_dim is 16",
+        ),
         ({"outputs": torch.full((26, 16), float("nan"))}, "damaged"),
         ({"counts": -torch.ones(26, dtype=torch.int64)}, "damaged"),
         ({"counts": torch.ones(26)}, "damaged"),

@@ -52,7 +52,9 @@ def test_one_report_for_each_part_with_the_last_kept() -> None:
 
     hooks = Hooks(validate=validate, keep_best=lambda: asked.append("keep"))
     reports = list(learn(model, ids, config(evaluate_every=3), hooks=hooks))
-    assert [(r.step, r.steps, r.tokens) for r in reports] == [(k, 6, pytest.approx(2000 * k, abs=1000)) for k in range(1, 7)]
+    assert [(r.step, r.steps, r.tokens) for r in reports] == [
+        (k, 6, pytest.approx(2000 * k, abs=1000)) for k in range(1, 7)
+    ]
     assert reports[-1].tokens == 2 * N
     assert [r.valid for r in reports] == [None, None, 1.5, None, None, 1.5]
     assert [r.is_best for r in reports] == [False] * 5 + [True]
@@ -102,7 +104,9 @@ def test_budgets_become_parts_of_the_text(settings: dict[str, Any], expected: in
 
 def test_minutes_become_as_many_parts_as_the_beginning_of_the_text_promises(monkeypatch: pytest.MonkeyPatch) -> None:
     model, ids = model_and_ids()
-    monkeypatch.setattr(Word2Vec, "fit", lambda *_, **__: iter([Part(1, 2, 0, 1.0, 0.1, 99.0), Part(2, 2, 0, 1.0, 0.1, 6.0)]))
+    monkeypatch.setattr(
+        Word2Vec, "fit", lambda *_, **__: iter([Part(1, 2, 0, 1.0, 0.1, 99.0), Part(2, 2, 0, 1.0, 0.1, 6.0)])
+    )
     assert planned_steps(model, ids, config(steps=0, minutes=1.0)) == 30  # ten epochs of six seconds, of three parts
     assert planned_steps(model, ids, config(steps=0, minutes=100.0)) == 150  # and no more than fifty
     assert planned_steps(model, ids, config(steps=0, minutes=0.001)) == 1

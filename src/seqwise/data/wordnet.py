@@ -55,7 +55,9 @@ class WordNet:
             )
         for name in ("index.noun", "data.noun"):
             if not (found / name).exists():
-                raise DataError(f"{found}: has no {name}. Name the folder of WordNet that has index.noun and data.noun.")
+                raise DataError(
+                    f"{found}: has no {name}. Name the folder of WordNet that has index.noun and data.noun."
+                )
         above, meanings = dict(_synsets(found / "data.noun")), dict(_words(found / "index.noun"))
         named = {synset for synsets in chain(meanings.values(), above.values()) for synset in synsets}
         if not named <= above.keys():

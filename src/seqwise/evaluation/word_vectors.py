@@ -240,9 +240,7 @@ def _resampled(ratings: np.ndarray, similarities: np.ndarray) -> np.ndarray:
     return np.concatenate(parts)
 
 
-def _ends(
-    found: float, resampled: np.ndarray, num: int, *, bounds: tuple[float, float]
-) -> tuple[float, float]:
+def _ends(found: float, resampled: np.ndarray, num: int, *, bounds: tuple[float, float]) -> tuple[float, float]:
     """The interval around what was found, as segments.py has it."""
     if num < MIN_SEGMENTS:
         return -np.inf, np.inf

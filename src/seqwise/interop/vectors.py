@@ -87,7 +87,7 @@ def read_vectors(path: str | Path, *, format: Format | None = None, max_words: i
     if twice:
         seen: set[str] = set()
         word = next(word for word in words if word in seen or seen.add(word))  # type: ignore[func-returns-value]
-        raise DataError(f'{path}: the word {shown(word)} stands there for the second time ({twice} do). Remove one.')
+        raise DataError(f"{path}: the word {shown(word)} stands there for the second time ({twice} do). Remove one.")
     return WordVectors(words, rows.reshape(-1, width))
 
 
@@ -203,8 +203,8 @@ def _read_binary(path: Path, max_words: int | None) -> tuple[list[str], np.ndarr
         raise DataError(f"{path}: ends within word {len(words) + 1:,} of {num:,}. It is cut short: get it again.")
     if limit == num and (held + next(blocks, b"")).strip(b"\n"):
         raise DataError(
-            f"{path}: goes on behind the {num:,} words of width {width} that its first line tells of: it is damaged, or "
-            "its vectors are wider."
+            f"{path}: goes on behind the {num:,} words of width {width} that its first line tells of: it is damaged, "
+            "or its vectors are wider."
         )
     if not np.isfinite(rows).all():
         wrong = words[int(np.flatnonzero(~np.isfinite(rows).all(axis=1))[0])]
@@ -232,6 +232,6 @@ def _word(path: Path, found: bytes, number: int) -> str:
 
 def _no_word(path: Path, number: int) -> DataError:
     return DataError(
-        f"{path}: word {number + 1:,} is no UTF-8 text: the file is damaged, or its vectors have another width than its "
-        "first line tells."
+        f"{path}: word {number + 1:,} is no UTF-8 text: the file is damaged, or its vectors have another width than "
+        "its first line tells."
     )

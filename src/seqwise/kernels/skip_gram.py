@@ -17,9 +17,11 @@ from numba import njit
 
 LONGEST_LINE = 10_000  # words; of longer lines each stretch of so many is a line
 MEASURED = 16  # of so many words, the loss of one is measured: logarithms are slow
-MOST_LOGIT = 8.0  # beyond, the logistic function is taken as it is there
+MAX_LOGIT = 8.0  # beyond, the logistic function is taken as it is there
 TABLE_SIZE = 4096
-SIGMOID = (1 / (1 + np.exp(MOST_LOGIT - (np.arange(TABLE_SIZE) + 0.5) * 2 * MOST_LOGIT / TABLE_SIZE))).astype(np.float32)
+SIGMOID = (1 / (1 + np.exp(MAX_LOGIT - (np.arange(TABLE_SIZE) + 0.5) * 2 * MAX_LOGIT / TABLE_SIZE))).astype(
+    np.float32
+)
 
 _FAST = {"reassoc", "contract", "nsz", "arcp"}
 _STEP, _FIRST, _SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
@@ -101,7 +103,7 @@ def draw_words(table, seed, num):
 def huffman_paths(counts):
     """Counts (V,), falling -> where the path of each word begins (V + 1,), its inner nodes (L,), its turns (L,).
 
-    The two rarest are joined until one is left (Huffman 1952); the last inner node to be made, V - 2, is the root. Since
+    The two rarest are joined until one is left (Huffman 1952); the last inner node to be made, V - 2, is the root. As
     counts fall and those of inner nodes rise, the rarest stand at two ends, and nothing has to be sorted.
     """
     V = len(counts)
@@ -158,8 +160,8 @@ def _predict(hidden, outputs, rows, num, gains):
 
 @njit(cache=True, nogil=True, fastmath=_FAST, inline="always")
 def _update(hidden, outputs, rows, num, gains, change):
-    """change = sum of gains[k] outputs[rows[k]], and outputs[rows[k]] += gains[k] hidden. Each is added by itself: a row
-    that was drawn twice is moved twice."""
+    """change = sum of gains[k] outputs[rows[k]], and outputs[rows[k]] += gains[k] hidden, each by itself: a row that
+    was drawn twice is moved twice."""
     whole = num - num % 3
     for e in range(len(hidden)):
         change[e] = 0
@@ -180,19 +182,19 @@ def _update(hidden, outputs, rows, num, gains, change):
 
 @njit(cache=True, nogil=True, fastmath=_FAST, inline="always")
 def learn_targets(hidden, outputs, rows, labels, num, rate, gains, change, is_measured):
-    """One step of (5): outputs move, and `change` (E,) is by how much `hidden` should. Returns the loss, where measured.
+    """One step of (5): outputs move, and `change` (E,) is by how much `hidden` should. Returns the loss, if measured.
 
     The targets are rows of `outputs` that should be near `hidden` where their label is 1, and far where it is 0.
     """
     _predict(hidden, outputs, rows, num, gains)
-    loss, scale = 0.0, np.float32(TABLE_SIZE / (2 * MOST_LOGIT))
+    loss, scale = 0.0, np.float32(TABLE_SIZE / (2 * MAX_LOGIT))
     for k in range(num):
         logit = gains[k]
         if is_measured:
             signed = logit if labels[k] > 0 else -logit
             loss += np.log1p(np.exp(-abs(signed))) - min(signed, np.float32(0))
-        within = min(max(logit, np.float32(-MOST_LOGIT + 1e-3)), np.float32(MOST_LOGIT - 1e-3))
-        gains[k] = (labels[k] - SIGMOID[np.int64((within + np.float32(MOST_LOGIT)) * scale)]) * rate
+        within = min(max(logit, np.float32(-MAX_LOGIT + 1e-3)), np.float32(MAX_LOGIT - 1e-3))
+        gains[k] = (labels[k] - SIGMOID[np.int64((within + np.float32(MAX_LOGIT)) * scale)]) * rate
     _update(hidden, outputs, rows, num, gains, change)
     return loss
 
@@ -237,16 +239,16 @@ def _average(vectors, line, begin, place, end, mean):
 def learn_text(
     tokens, separator, keep, window, is_cbow, negative, table, first, nodes, turns, vectors, outputs, rates, seed
 ):
-    """Read tokens (N,) once, line by line, moving `vectors` and `outputs` while the rate falls from rates[0] to rates[1].
+    """Read tokens (N,) once, line by line, moving `vectors` and `outputs` while the rate goes from rates[0] to rates[1].
 
-    `table` is what negatives are drawn by; where `negative` is 0, words are predicted along the paths in `first`, `nodes`
-    and `turns`. Returns the loss of the predictions that were measured, and how many they were.
+    `table` is what negatives are drawn by; where `negative` is 0, words are predicted along the paths in `first`,
+    `nodes` and `turns`. Returns the loss of the predictions that were measured, and how many they were.
     """
-    most = max(negative + 1, 1)
+    room = negative + 1  # for the targets of a word
     for word in range(len(first) - 1):
-        most = max(most, first[word + 1] - first[word])
+        room = max(room, first[word + 1] - first[word])
     line, random = np.empty(LONGEST_LINE, dtype=np.int32), np.array([seed], dtype=np.uint64)
-    rows, labels, gains = np.empty(most, dtype=np.int32), np.empty(most, dtype=np.float32), np.empty(most, np.float32)
+    rows, labels, gains = np.empty(room, dtype=np.int32), np.empty(room, dtype=np.float32), np.empty(room, np.float32)
     mean, change = np.empty(vectors.shape[1], dtype=np.float32), np.empty(vectors.shape[1], dtype=np.float32)
     length, num_words, loss, num_measured = 0, 0, 0.0, 0
     for n in range(len(tokens)):

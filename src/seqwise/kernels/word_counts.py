@@ -1,7 +1,8 @@
 """A compiled loop that counts the words of a text.
 
-The different words lie end to end in `letters`, each begins where begins[.] says, and a table of slots tells by a word's
-hash (FNV-1a, as in word_slots.py) which one it is. Where an array is full, the loop stops and says how far it read.
+The different words lie end to end in `letters`, each begins where begins[.] says, and a table of slots tells by the
+hash of a word (FNV-1a, as in word_slots.py) which one it is. Where an array is full, the loop stops and says how far it
+read.
 """
 
 from __future__ import annotations
@@ -44,10 +45,10 @@ def count_text(text, start, slots, letters, begins, counts, num):
 def _is_same(text, place, end, letters, begins, word):
     if begins[word + 1] - begins[word] != end - place:
         return False
+    is_same = True
     for i in range(end - place):
-        if letters[begins[word] + i] != text[place + i]:
-            return False
-    return True
+        is_same &= letters[begins[word] + i] == text[place + i]
+    return is_same
 
 
 @njit(cache=True)

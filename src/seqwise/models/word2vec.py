@@ -4,10 +4,10 @@ Mikolov et al. 2013 (two papers: the models; negative sampling, subsampling, phr
 hidden layer and no softmax over the vocabulary, so that millions of words are read in seconds, and the vectors, there a
 by-product, are what is learned. They carry over to other tasks: any family's embedding can start from them.
 
-A word w has a vector v_w, and an output u_w that meets the vectors of its context. Around each word w of a line, r words
-on both sides are its context, r drawn anew from 1 to `window`: near words count more. Its outputs are met by
+A word w has a vector v_w, and an output u_w by which it is predicted. The context of w is the r words on either side of
+it in its line, r drawn anew each time from 1 to `window`: near words count more. It predicts w from
 
-    skip_gram   h = v_c, for each word c of the context                                                           (1)
+    skip_gram   h = v_c, for each word c of the context by itself                                                 (1)
     cbow        h = mean of v_c over the context (continuous bag of words)                                        (2)
 
 and what is maximised, by one small step after each h, is how well the outputs tell w from words that are not there:
@@ -254,7 +254,7 @@ class Word2Vec:
         return keep, alias_table(noise), self._paths()
 
     def _paths(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Where the path of each token begins (V + 1,), nodes and turns (L,): empty where there is no tree or no vector."""
+        """Where the path of each token begins (V + 1,), nodes and turns (L,): empty without a tree, or without a vector."""
         if not self.config.hierarchical:
             return np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.uint8)
         rows = np.flatnonzero(self.has_vector)
@@ -371,8 +371,8 @@ class Word2Vec:
         shape = self.vocab_size, self.config.embed_dim
         if counts.shape != (shape[0],) or vectors.shape != shape or outputs.shape != shape:
             raise CheckpointError(
-                f"the word2vec model has vectors of shape {vectors.shape}, but the vocabulary has {shape[0]} tokens and "
-                f"model.embed_dim is {shape[1]}."
+                f"the word2vec model has vectors of shape {vectors.shape}, but the vocabulary has {shape[0]} tokens "
+                f"and model.embed_dim is {shape[1]}."
             )
         is_sound = counts.dtype.kind == "i" and (counts >= 0).all() and np.isfinite(vectors).all()
         if not (is_sound and np.isfinite(outputs).all()):  # the compiled loops trust what they read
