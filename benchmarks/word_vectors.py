@@ -7,8 +7,8 @@ The text is that of imdb (train) and WikiText-2 (train) in small letters. Both s
 workers, take turns, and each run is a process of its own: words/s while learning and from the file on, the most memory
 beyond imports, and Spearman's correlation on WordSim-353 and MEN. gensim reads the file itself (corpus_file), which is
 its fastest way. There each of its workers lets the rate fall as if it had all lines to read: with two, by half as much
-as it should, and back at the next epoch. So its quality is also shown with lines handed to it one by one, where its rate
-falls as the settings say and as ours does, and ours with our own rate besides.
+as it should, and back at the next epoch. So its quality is also shown with lines handed to it one by one, where its
+rate falls as the settings say and as ours does, and ours with our own rate besides.
 
 Limits: 1.5 times its words/s, correlations not lower, memory not higher.
 """

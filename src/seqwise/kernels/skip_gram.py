@@ -19,9 +19,7 @@ LONGEST_LINE = 10_000  # words; of longer lines each stretch of so many is a lin
 MEASURED = 16  # of so many words, the loss of one is measured: logarithms are slow
 MAX_LOGIT = 8.0  # beyond, the logistic function is taken as it is there
 TABLE_SIZE = 4096
-SIGMOID = (1 / (1 + np.exp(MAX_LOGIT - (np.arange(TABLE_SIZE) + 0.5) * 2 * MAX_LOGIT / TABLE_SIZE))).astype(
-    np.float32
-)
+SIGMOID = (1 / (1 + np.exp(MAX_LOGIT - (np.arange(TABLE_SIZE) + 0.5) * 2 * MAX_LOGIT / TABLE_SIZE))).astype(np.float32)
 
 _FAST = {"reassoc", "contract", "nsz", "arcp"}
 _STEP, _FIRST, _SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
@@ -239,7 +237,7 @@ def _average(vectors, line, begin, place, end, mean):
 def learn_text(
     tokens, separator, keep, window, is_cbow, negative, table, first, nodes, turns, vectors, outputs, rates, seed
 ):
-    """Read tokens (N,) once, line by line, moving `vectors` and `outputs` while the rate goes from rates[0] to rates[1].
+    """Read tokens (N,) once, line by line, moving `vectors` and `outputs`; the rate goes from rates[0] to rates[1].
 
     `table` is what negatives are drawn by; where `negative` is 0, words are predicted along the paths in `first`,
     `nodes` and `turns`. Returns the loss of the predictions that were measured, and how many they were.

@@ -254,7 +254,7 @@ class Word2Vec:
         return keep, alias_table(noise), self._paths()
 
     def _paths(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Where the path of each token begins (V + 1,), nodes and turns (L,): empty without a tree, or without a vector."""
+        """Where the path of each token begins (V + 1,), nodes and turns (L,): all empty where there is no tree."""
         if not self.config.hierarchical:
             return np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.uint8)
         rows = np.flatnonzero(self.has_vector)
