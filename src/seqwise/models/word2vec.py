@@ -413,4 +413,8 @@ def _gather(ids: np.ndarray, edges: np.ndarray, blocks: np.ndarray, boundary: in
 def _let_go(ids: np.ndarray) -> None:
     """Pages of a file that were read count as our memory until they are let go; the system still has them at hand."""
     if isinstance(ids, np.memmap) and ids.mode == "r" and hasattr(mmap, "MADV_DONTNEED"):
-        ids._mmap.madvise(mmap.MADV_DONTNEED)
+        mapped: object = ids
+        while isinstance(mapped, np.ndarray):
+            mapped = mapped.base
+        if isinstance(mapped, mmap.mmap):
+            mapped.madvise(mmap.MADV_DONTNEED)
