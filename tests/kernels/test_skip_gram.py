@@ -59,6 +59,21 @@ def test_beyond_the_table_the_step_vanishes_on_the_right_side_and_stays_whole_on
     np.testing.assert_allclose(step(hidden, outputs.copy(), [0], [0.0], 1.0)[1], -10, rtol=1e-3)
 
 
+@pytest.mark.parametrize(
+    "logit", [-8.0, 8.0, np.nextafter(np.float32(8), np.float32(0)), 1e30, np.inf, -np.inf, np.nan]
+)
+def test_no_number_reads_outside_of_the_table(logit: float) -> None:
+    hidden, outputs, change = (
+        np.ones(1, dtype=np.float32),
+        np.full((1, 1), logit, dtype=np.float32),
+        np.zeros(1, np.float32),
+    )
+    rows, labels, gains = np.zeros(1, dtype=np.int32), np.zeros(1, dtype=np.float32), np.zeros(1, dtype=np.float32)
+    learn_targets(hidden, outputs, rows, labels, 1, np.float32(1), gains, change, False)
+    wanted = 1 / (1 + np.exp(-np.clip(np.nan_to_num(logit, nan=-8.0), -8, 8)))
+    assert gains[0] == pytest.approx(-wanted, abs=TABLE_ERROR)
+
+
 @pytest.mark.parametrize("rows", [[3, 3], [1, 3, 3], [3, 1, 3, 2], [3, 3, 3, 3]])
 def test_a_row_that_is_drawn_twice_is_moved_twice(rows: list[int]) -> None:
     random = np.random.default_rng(0)

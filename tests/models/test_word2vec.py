@@ -283,7 +283,7 @@ def test_settings_that_mean_nothing_are_refused(settings: dict[str, Any], told: 
 
 def test_a_text_without_frequent_words_and_ids_that_no_word_has_are_refused() -> None:
     model, ids = model_of([["a", "b"], ["c", "a"]], min_count=2)
-    with pytest.raises(DataError, match="1 words are in the text at least 2 times, and two are needed"):
+    with pytest.raises(DataError, match="the text has 1 word at least 2 times, and two are needed"):
         next(model.fit(ids))
     with pytest.raises(DataError, match="token 99 is not in the vocabulary"):
         next(model.fit(np.array([1, 2, 99])))

@@ -185,14 +185,16 @@ def learn_targets(hidden, outputs, rows, labels, num, rate, gains, change, is_me
     The targets are rows of `outputs` that should be near `hidden` where their label is 1, and far where it is 0.
     """
     _predict(hidden, outputs, rows, num, gains)
-    loss, scale = 0.0, np.float32(TABLE_SIZE / (2 * MAX_LOGIT))
+    loss, limit, scale = 0.0, np.float32(MAX_LOGIT), np.float32(TABLE_SIZE / (2 * MAX_LOGIT))
     for k in range(num):
         logit = gains[k]
         if is_measured:
             signed = logit if labels[k] > 0 else -logit
             loss += np.log1p(np.exp(-abs(signed))) - min(signed, np.float32(0))
-        within = min(max(logit, np.float32(-MAX_LOGIT + 1e-3)), np.float32(MAX_LOGIT - 1e-3))
-        gains[k] = (labels[k] - SIGMOID[np.int64((within + np.float32(MAX_LOGIT)) * scale)]) * rate
+        place = TABLE_SIZE - 1 if logit >= limit else 0
+        if -limit < logit < limit:  # false of what is no number, which no place in the table belongs to
+            place = min(np.int64((logit + limit) * scale), TABLE_SIZE - 1)
+        gains[k] = (labels[k] - SIGMOID[place]) * rate
     _update(hidden, outputs, rows, num, gains, change)
     return loss
 
@@ -262,7 +264,7 @@ def learn_text(
             reach = 1 + _draw_below(random, window)
             begin, end = max(0, place - reach), min(length, place + reach + 1)
             num_words += 1
-            is_measured = num_words % MEASURED == 0
+            is_measured = num_words % MEASURED == 1
             if end - begin == 1:  # alone in its line
                 continue
             num = _choose_targets(line[place], negative, table, first, nodes, turns, random, rows, labels)

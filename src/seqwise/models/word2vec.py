@@ -58,6 +58,7 @@ from ..errors import CheckpointError, ConfigError, DataError
 from ..kernels.skip_gram import LONGEST_LINE, alias_table, huffman_paths, learn_text
 from ..layers.word_vectors import WordVectors
 from ..machine import check_memory
+from ..wording import counted
 from .contract import State, check_tokens
 
 EPOCHS = 5.0
@@ -153,9 +154,14 @@ class Word2Vec:
     @cached_property
     def words(self) -> WordVectors:
         """The words that have a vector, by falling count: neighbours, analogies, similarity."""
-        rows = np.flatnonzero(self.has_vector)
-        rows = rows[np.argsort(-self.counts[rows], kind="stable")]
+        rows = self._by_count
         return WordVectors([self.spec.tokenizer.piece(int(row)) for row in rows], self.vectors[rows])
+
+    @property
+    def _by_count(self) -> np.ndarray:
+        """The tokens that have a vector, the most frequent first."""
+        rows = np.flatnonzero(self.has_vector)
+        return rows[np.argsort(-self.counts[rows], kind="stable")]
 
     # -- learning ------------------------------------------------------------------------------------------------
 
@@ -174,8 +180,8 @@ class Word2Vec:
         num_words = int(self.has_vector.sum())
         if num_words < 2:
             raise DataError(
-                f"{num_words} words are in the text at least {self.config.min_count} times, and two are needed. "
-                "Give more text, or lower model.min_count."
+                f"the text has {counted(num_words, 'word')} at least {self.config.min_count} times, and two are "
+                "needed. Give more text, or lower model.min_count."
             )
         random, E = np.random.default_rng([seed, 0]), self.config.embed_dim
         self.vectors, self.outputs = (np.zeros((self.vocab_size, E), dtype=np.float32) for _ in range(2))
@@ -225,8 +231,8 @@ class Word2Vec:
         def learn(worker: int) -> tuple[float, int]:
             blocks, total, num_measured = shares[worker], 0.0, 0
             starts = range(0, len(blocks), BLOCKS_AT_ONCE)
-            seeds = np.random.SeedSequence([*seed, worker]).generate_state(max(1, len(starts)), np.uint64)
-            for start, drawn in zip(starts, seeds, strict=False):
+            seeds = np.random.SeedSequence([*seed, worker]).generate_state(len(starts), np.uint64)
+            for start, drawn in zip(starts, seeds, strict=True):
                 some = blocks[start : start + BLOCKS_AT_ONCE]
                 here = [rates[0] + (rates[1] - rates[0]) * k / len(blocks) for k in (start, start + len(some))]
                 text = _gather(ids, edges, some, self.boundary)
@@ -257,8 +263,7 @@ class Word2Vec:
         """Where the path of each token begins (V + 1,), nodes and turns (L,): all empty where there is no tree."""
         if not self.config.hierarchical:
             return np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.uint8)
-        rows = np.flatnonzero(self.has_vector)
-        rows = rows[np.argsort(-self.counts[rows], kind="stable")]
+        rows = self._by_count
         first, nodes, turns = huffman_paths(self.counts[rows])
         lengths = np.zeros(self.vocab_size, dtype=np.int64)
         lengths[rows] = np.diff(first)
