@@ -79,6 +79,12 @@ def _lacks_series() -> str | None:
     return "no series are at hand: set SEQWISE_DATA to a folder with timeseries/*.csv"
 
 
+def _lacks_words() -> str | None:
+    names = ("imdb/train.tsv*", "wikitext-2/train.txt*", "wordsim/EN-WS-353-ALL.txt", "wordsim/EN-MEN-TR-3k.txt")
+    missing = [name for name in names if not any(any(folder.glob(name)) for folder in data_folders())]
+    return f"{', '.join(missing)} not at hand: set SEQWISE_DATA to a folder that has them" if missing else None
+
+
 def _lacks_joeynmt() -> str | None:
     if PEERS.exists():
         return None
@@ -90,12 +96,13 @@ def _lacks_proc() -> str | None:
 
 
 LINUX, SERIES, JOEYNMT = Need("Linux", _lacks_proc), Need("series", _lacks_series), Need("joeynmt", _lacks_joeynmt)
-SHAKESPEARE = data_set("tinyshakespeare")
+SHAKESPEARE, WORDS = data_set("tinyshakespeare"), Need("imdb, wikitext-2 and wordsim", _lacks_words)
 WITH_PEERS = f"--peer-python {PEERS.relative_to(ROOT)}"
 BENCHMARKS = [
     Benchmark("startup"),
     Benchmark("ngram", needs=(data_set("ptb"), data_set("wikitext-2"), package("kenlm"), LINUX)),
     Benchmark("hmm", needs=(package("hmmlearn"),)),
+    Benchmark("word_vectors", "--seeds 1 --epochs 1", needs=(package("gensim"), WORDS, LINUX)),
     Benchmark("recurrent", "--repeats 2"),
     Benchmark("crf", "--repeats 3"),
     Benchmark("generation", "--repeats 2", needs=(package("transformers"),)),
