@@ -36,7 +36,7 @@ def main() -> None:
     model.train(**text, **sizes, epochs=settings["epochs"])
     done, peak = time.perf_counter(), peak_bytes()
     from benchmarks.peers.word_scores import scores  # ours, and no part of its memory
-    from seqwise.layers.word_vectors import WordVectors
+    from seqwise.data.word_vectors import WordVectors
 
     words = settings["epochs"] * model.corpus_total_words
     found = {"bytes": peak - before, "words": model.corpus_total_words, "vocabulary": len(model.wv)}

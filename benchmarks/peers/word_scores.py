@@ -6,7 +6,7 @@ from pathlib import Path
 
 from seqwise.data.paths import data_folders
 from seqwise.evaluation.word_vectors import evaluate_similarity, read_word_pairs
-from seqwise.layers.word_vectors import WordVectors
+from seqwise.data.word_vectors import WordVectors
 
 FILES = {"WordSim-353": "EN-WS-353-ALL.txt", "MEN": "EN-MEN-TR-3k.txt"}
 

@@ -7,7 +7,21 @@ from pathlib import Path
 
 from .errors import CheckpointError, ConfigError, did_you_mean
 
-FAMILIES = ("ngram", "hmm", "kalman", "window", "conv", "rnn", "gru", "lstm", "elmo", "seq2seq", "transformer", "gpt")
+FAMILIES = (
+    "ngram",
+    "hmm",
+    "kalman",
+    "window",
+    "conv",
+    "rnn",
+    "gru",
+    "lstm",
+    "word2vec",
+    "elmo",
+    "seq2seq",
+    "transformer",
+    "gpt",
+)
 """The names in MODELS."""
 TASK_NAMES = ["text", "numbers", "label", "tags", "pairs"]
 """The names in TASKS; those of tasks that are registered come behind."""

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
+from seqwise.data.word_vectors import Method, WordVectors
 from seqwise.errors import DataError
 from seqwise.evaluation.word_vectors import (
     Analogies,
@@ -23,7 +24,6 @@ from seqwise.evaluation.word_vectors import (
     read_word_pairs,
     spearman,
 )
-from seqwise.layers.word_vectors import Method, WordVectors
 
 
 @given(

@@ -17,7 +17,7 @@ from seqwise.settings import TrainingConfig
 from seqwise.text.symbols import SymbolTokenizer
 from seqwise.training.loop import Hooks
 from seqwise.training.report import CLOCK_FIELDS, Report
-from seqwise.training.skip_gram import learn, num_workers, planned_steps
+from seqwise.training.skip_gram import learn_vectors, num_workers, planned_steps
 
 V, N = 12, 6_000
 
@@ -51,7 +51,7 @@ def test_one_report_for_each_part_with_the_last_kept() -> None:
         return 1.5
 
     hooks = Hooks(validate=validate, keep_best=lambda: asked.append("keep"))
-    reports = list(learn(model, ids, config(evaluate_every=3), hooks=hooks))
+    reports = list(learn_vectors(model, ids, config(evaluate_every=3), hooks=hooks))
     assert [(r.step, r.steps, r.tokens) for r in reports] == [
         (k, 6, pytest.approx(2000 * k, abs=1000)) for k in range(1, 7)
     ]
@@ -65,17 +65,17 @@ def test_one_report_for_each_part_with_the_last_kept() -> None:
 
 def test_a_run_that_was_stopped_goes_on_as_if_it_had_not() -> None:
     model, ids = model_and_ids()
-    whole = list(learn(model, ids, config()))
+    whole = list(learn_vectors(model, ids, config()))
     wanted = model.vectors.copy()
     saved: list[Checkpoint] = []
     hooks = Hooks(checkpoint=lambda found: saved.append(found.copy()), wants_stop=lambda: True)
-    first = list(learn(model, ids, config(), hooks=hooks))
+    first = list(learn_vectors(model, ids, config(), hooks=hooks))
     assert [r.step for r in first] == [1]
     assert len(saved) == 1
     assert not saved[0].progress["is_stopped"]
     again, _ = model_and_ids()
     last: list[Checkpoint] = []
-    rest = list(learn(again, ids, config(), hooks=Hooks(checkpoint=last.append), resume=saved[0]))
+    rest = list(learn_vectors(again, ids, config(), hooks=Hooks(checkpoint=last.append), resume=saved[0]))
     assert without_clock(first + rest) == without_clock(whole)
     assert np.array_equal(again.vectors, wanted)
     assert last[-1].progress["is_stopped"]
@@ -90,16 +90,16 @@ def test_a_loss_that_is_no_number_stops_with_what_to_do() -> None:
 
     model.fit = broken  # type: ignore[method-assign]
     with pytest.raises(TrainingError, match=r"the loss became nan in part 1 of 6\. .*learning_rate=0.025"):
-        list(learn(model, ids, config()))
+        list(learn_vectors(model, ids, config()))
 
 
 @pytest.mark.parametrize(
     ("settings", "expected"),
-    [({}, 15), ({"steps": 7}, 7), ({"epochs": 2.0}, 6), ({"epochs": 0.1}, 1), ({"epochs": 1.5}, 4)],
+    [({}, 15), ({"epochs": 2.0}, 6), ({"epochs": 0.1}, 1), ({"epochs": 1.5}, 4)],
 )
 def test_budgets_become_parts_of_the_text(settings: dict[str, Any], expected: int) -> None:
     model, ids = model_and_ids()
-    assert planned_steps(model, ids, config(**{"steps": 0, **settings})) == expected
+    assert planned_steps(model, ids, config(**{"steps": 0, **settings}))[0] == expected
 
 
 def test_minutes_become_as_many_parts_as_the_beginning_of_the_text_promises(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,16 +107,16 @@ def test_minutes_become_as_many_parts_as_the_beginning_of_the_text_promises(monk
     monkeypatch.setattr(
         Word2Vec, "fit", lambda *_, **__: iter([Part(1, 2, 0, 1.0, 0.1, 99.0), Part(2, 2, 0, 1.0, 0.1, 6.0)])
     )
-    assert planned_steps(model, ids, config(steps=0, minutes=1.0)) == 30  # ten epochs of six seconds, of three parts
-    assert planned_steps(model, ids, config(steps=0, minutes=100.0)) == 150  # and no more than fifty
-    assert planned_steps(model, ids, config(steps=0, minutes=0.001)) == 1
+    assert planned_steps(model, ids, config(steps=0, minutes=1.0))[0] == 30  # ten epochs of six seconds, of three parts
+    assert planned_steps(model, ids, config(steps=0, minutes=100.0))[0] == 150  # and no more than fifty
+    assert planned_steps(model, ids, config(steps=0, minutes=0.001))[0] == 1
 
 
 def test_trying_leaves_the_model_as_it_was() -> None:
     model, ids = model_and_ids()
-    list(learn(model, ids, config(steps=1)))
+    list(learn_vectors(model, ids, config(steps=1)))
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-    assert planned_steps(model, ids, config(steps=0, minutes=0.01)) >= 1
+    assert planned_steps(model, ids, config(steps=0, minutes=0.01))[0] >= 1
     assert all(torch.equal(before[name], tensor) for name, tensor in model.state_dict().items())
 
 

@@ -16,6 +16,7 @@ from . import options as shared
 from .data_commands import data_app
 from .layer_commands import probe
 from .terminal import note, say, write
+from .word_commands import words
 
 app = typer.Typer(
     name="seqwise",
@@ -411,6 +412,7 @@ def check(
 
 
 app.command()(probe)
+app.command()(words)
 
 
 @app.command()
@@ -434,7 +436,7 @@ def reproduce(
 def export(
     run: Annotated[Path, typer.Argument(help="Folder of a run.")],
     path: Annotated[Path, typer.Argument(help="File to write.")],
-    to: Annotated[str, typer.Option(help="Format of the file: arpa.")] = "arpa",
+    to: Annotated[str, typer.Option(help="Format of the file: arpa, word2vec, word2vec-binary or glove.")] = "arpa",
 ) -> None:
     """Write a model in another tool's format."""
     check_run(run)
@@ -448,16 +450,19 @@ def export(
 
 @app.command("import")
 def import_(
-    format_: Annotated[str, typer.Argument(metavar="FORMAT", help="Format of the file: arpa.")],
+    format_: Annotated[
+        str, typer.Argument(metavar="FORMAT", help="Format of the file: arpa, word2vec, word2vec-binary or glove.")
+    ],
     path: Annotated[Path, typer.Argument(help="File to read.")],
     out: Annotated[Path, typer.Option(help="Folder of the run to make.")],
 ) -> None:
     """Make a run from another tool's file."""
     from ..interop.runs import import_run
+    from ..training.card import next_command
 
     run = import_run(format_, path, out)
     say(f"{run.path}: {run.config.data.description}")
-    say(f'next: seqwise generate {run.path} --prompt "…"')
+    say(f"next: {next_command(run, str(run.path))}")
 
 
 @app.command()

@@ -1,8 +1,9 @@
-"""seqwise data: list data sets, get them, check data before training."""
+"""seqwise data: list data sets, get them, check data before training, join phrases."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -69,3 +70,32 @@ def data_check(
 
     config = DataConfig(source=data, valid=valid, test=test, split=split_at, columns=names_of(columns) or [])
     check_data(task, config, as_json=as_json)
+
+
+@data_app.command("phrases")
+def data_phrases(
+    data: Annotated[
+        list[str], typer.Argument(help="Text: files, a folder, or a data set, of which the training part.")
+    ],
+    out: Annotated[Path, typer.Option(help="File to write.")],
+    passes: Annotated[int, typer.Option(min=1, max=4, help="Passes: two find phrases of up to four words.")] = 1,
+    threshold: Annotated[
+        float, typer.Option(min=0.0, help="How many times as often as by chance two words stand together, at least.")
+    ] = 100.0,
+    min_count: Annotated[int, typer.Option(min=1, help="How often they stand together, at least.")] = 5,
+    keep_case: Annotated[bool, typer.Option("--keep-case", help="Keep capital letters.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Join words that stand together more often than by chance (new_york), so that word2vec gives them one vector."""
+    from .preflight import given_data
+
+    sources, _, _ = given_data(data, task="text")
+    from .phrases import write_phrases
+
+    write_phrases(
+        sources,
+        out,
+        {"passes": passes, "threshold": threshold, "min_count": min_count},
+        lower_case=not keep_case,
+        as_json=as_json,
+    )

@@ -14,6 +14,7 @@ from ..api import free_path
 from ..config import parse_override
 from ..errors import ConfigError
 from ..run import Run
+from ..training.card import next_command
 from ..training.overrides import absolute, settings_in
 from ..training.preparing import prepare, resume
 from ..training.request import Request
@@ -104,7 +105,7 @@ def _conclude(session: Session, *, as_json: bool) -> None:
     assert score is not None
     say(f"{path}: on valid: {score.headline()}")
     say(f"signature: {score.signature}")
-    say(f"next: {session.goal.next_command(str(path))}")
+    say(f"next: {next_command(session.run, str(path))}")
 
 
 def _outcome(session: Session) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import lzma
 import os
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -28,6 +29,21 @@ MARKS = {  # of other encodings than UTF-8, at the beginning of a file; the long
     codecs.BOM_UTF16_LE: "UTF-16",
     codecs.BOM_UTF16_BE: "UTF-16",
 }
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[IO[bytes]]:
+    """A file to write to, with gzip where its name ends in .gz, that appears whole or not at all."""
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with OPENERS[".gz"](unfinished, "wb") if path.suffix == ".gz" else unfinished.open("wb") as file:
+            yield file
+        unfinished.replace(path)
+    except OSError as error:
+        raise DataError(f"{path}: cannot write: {error.strerror or error}.") from None
+    finally:
+        with suppress(OSError):
+            unfinished.unlink(missing_ok=True)
 
 
 def kind_of(path: Path) -> str:

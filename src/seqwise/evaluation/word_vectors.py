@@ -13,7 +13,7 @@ ranks, so that only the order counts:
 Where all similarities are equal there is no order, and rho is 0. Whatever gives two words a number can be asked: the
 cosine of vectors, `one_hot_similarity`, or a path in WordNet (data/wordnet.py), beside each other on the same pairs.
 
-Analogies: "Athens Greece Baghdad Iraq", answered right where the nearest word is the fourth (layers/word_vectors.py).
+Analogies: "Athens Greece Baghdad Iraq", answered right where the nearest word is the fourth (data/word_vectors.py).
 
 Intervals are resampled from pairs, and for analogies from questions with the same first pair, which share their
 mistakes. Words that are not known are left out, and how many are known is told.
@@ -33,8 +33,8 @@ import numpy as np
 
 from .. import __version__
 from ..data.files import lines_of, read_text, shown
+from ..data.word_vectors import Method, WordVectors
 from ..errors import DataError
-from ..layers.word_vectors import Method, WordVectors
 from .segments import (
     CONFIDENCE,
     MIN_SEGMENTS,

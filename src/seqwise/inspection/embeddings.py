@@ -16,6 +16,7 @@ import numpy as np
 from torch import nn
 
 from ..layers.embeddings import TokenEmbedding
+from ..models.word2vec import Word2Vec
 
 
 @dataclass(frozen=True)
@@ -35,10 +36,16 @@ class EmbeddingSpace:
         self._directions = self.table / np.where(lengths > 0, lengths, 1.0)
 
     @classmethod
-    def of(cls, model: nn.Module) -> EmbeddingSpace | None:
+    def of(cls, model: object) -> EmbeddingSpace | None:
         """The table that targets are read from; None where the model has none."""
+        if isinstance(model, Word2Vec):  # by direction: how long a vector is tells how often the word was read
+            return cls(cls(model.vectors)._directions)
         tables = [m for m in model.modules() if isinstance(m, TokenEmbedding)] if isinstance(model, nn.Module) else []
         return cls(tables[-1].weight.detach().cpu().numpy()) if tables else None
+
+    def has(self, token: int) -> bool:
+        """Whether the token has a vector."""
+        return bool(self.table[token].any())
 
     def nearest(self, vector: np.ndarray, count: int, *, without: Sequence[int] = ()) -> list[tuple[int, float]]:
         """(1): tokens and cosines, nearest first."""

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -369,11 +370,12 @@ class _Inspector:
     def _embeddings(self) -> None:
         if self.reader.tokenizer(self.schema) is None:
             return self._absent("embeddings", "what is read here are numbers or symbols without names.")
-        space = EmbeddingSpace.of(self.model) if self.is_neural else None
+        space = EmbeddingSpace.of(self.model)
         if space is None:
             return self._absent("embeddings", f"{self.found.family} knows tokens by name, not by vectors.")
-        seen = list(dict.fromkeys(self.reading.ids))
-        tokens = list(dict.fromkeys([*seen, *self._frequent(len(space.table))]))[:WORDS_ON_MAP]
+        seen = [token for token in dict.fromkeys(self.reading.ids) if space.has(token)]
+        frequent = filter(space.has, self._frequent(len(space.table)))
+        tokens = list(dict.fromkeys([*seen, *islice(frequent, WORDS_ON_MAP)]))[:WORDS_ON_MAP]
         drawn = space.map(tokens)
         self.found.word_map = WordMap([self._piece(token) for token in tokens], drawn.places, drawn.shares)
         self.found.neighbours = [self._near(self._piece(t), space.neighbours(t)) for t in seen[:WORDS_ON_MAP]]

@@ -28,12 +28,10 @@ the file holds characters.
 
 from __future__ import annotations
 
-import gzip
 import math
 import re
 from array import array
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -42,7 +40,7 @@ import numpy as np
 import torch
 
 from ..data.batch import next_token_batch
-from ..data.files import read_text
+from ..data.files import read_text, writing
 from ..data.schema import Schema, TokenSpec, text_schema
 from ..errors import ConfigError, DataError
 from ..models.ngram import Level, Ngram, NgramConfig
@@ -108,19 +106,11 @@ def write_arpa(model: Ngram, tokenizer: Tokenizer, path: str | Path) -> None:
     """Write a model and the words of its tokenizer; with gzip where the name ends in .gz. The file appears whole."""
     path = Path(path)
     pieces = np.array(arpa_pieces(tokenizer), dtype=object)
-    unfinished = path.with_name(f".{path.name}")
-    try:
-        with gzip.open(unfinished, "wb") if path.suffix == ".gz" else unfinished.open("wb") as file:
-            _write_levels(model, pieces, file)
-        unfinished.replace(path)
-    except OSError as error:
-        raise DataError(f"{path}: cannot write: {error.strerror or error}.") from None
-    finally:
-        with suppress(OSError):
-            unfinished.unlink(missing_ok=True)
+    with writing(path) as file:
+        _write_levels(model, pieces, file)
 
 
-def _write_levels(model: Ngram, pieces: np.ndarray, file: IO[bytes] | gzip.GzipFile) -> None:
+def _write_levels(model: Ngram, pieces: np.ndarray, file: IO[bytes]) -> None:
     sizes = [len(rows) for _, rows, *_ in _grams(model)]
     sizes[0] += 1  # the boundary stands twice
     lines = ["\\data\\", *(f"ngram {k}={size}" for k, size in enumerate(sizes, start=1)), ""]

@@ -2,6 +2,7 @@
 
 seqwise export runs/counts --to arpa counts.arpa
 seqwise import arpa counts.arpa --out runs/counts
+seqwise export runs/words --to word2vec-binary words.bin
 """
 
 from __future__ import annotations
@@ -9,12 +10,19 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from ..data.schema import text_schema
+from ..data.vector_files import Format as VectorFormat
+from ..data.vector_files import read_vectors, write_vectors
 from ..errors import ConfigError, did_you_mean
+from ..models import MODELS
+from ..models.word2vec import Word2Vec, Word2VecConfig
 from ..run import Run, RunConfig, check_free
 from ..settings import DataConfig, TokenizerConfig, TrainingConfig
+from ..text.words import WordTokenizer
+from ..training.word_vectors import words_of
 from .arpa import read_arpa, write_arpa
 
 
@@ -51,7 +59,36 @@ def _read_arpa(path: Path, out: Path) -> Run:
     return run
 
 
-FORMATS = {"arpa": Format("n-grams as text (SRILM, KenLM, recognisers)", ("ngram",), _write_arpa, _read_arpa)}
+def _write_vectors(format: VectorFormat, run: Run, path: Path) -> list[str]:
+    write_vectors(words_of(run), path, format=format)
+    return []
+
+
+def _read_vectors(format: VectorFormat, path: Path, out: Path) -> Run:
+    """A run of word2vec whose words are known by their vectors alone: a file does not tell how frequent they were."""
+    words = read_vectors(path, format=format)
+    num, width = words.vectors.shape
+    tokenizer = WordTokenizer(words.words)
+    config, schema = Word2VecConfig(embed_dim=width), text_schema(tokenizer)
+    model = Word2Vec(config, schema)
+    model.take_vectors(words.vectors)
+    data = DataConfig(description=f"imported from {path.name}: {num:,} vectors of {width} numbers")
+    run = Run.create(out, RunConfig("word2vec", data, TokenizerConfig(kind="word"), config, TrainingConfig()), schema)
+    run.save_model(model)
+    return run
+
+
+def _vectors(title: str, format: VectorFormat) -> Format:
+    return Format(title, WITH_VECTORS, partial(_write_vectors, format), partial(_read_vectors, format))
+
+
+WITH_VECTORS = tuple(name for name, row in MODELS.items() if {"word2vec", "gradients"} & {name, *row.learns.values()})
+FORMATS = {
+    "arpa": Format("n-grams as text (SRILM, KenLM, recognisers)", ("ngram",), _write_arpa, _read_arpa),
+    "word2vec": _vectors("vectors of words as text (word2vec, gensim, fastText)", "text"),
+    "word2vec-binary": _vectors("vectors of words as bytes (word2vec, gensim)", "binary"),
+    "glove": _vectors("vectors of words as text without a first line (GloVe)", "glove"),
+}
 
 
 def format_named(name: str) -> Format:

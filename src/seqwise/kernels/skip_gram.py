@@ -193,7 +193,7 @@ def learn_targets(hidden, outputs, rows, labels, num, rate, gains, change, is_me
             loss += np.log1p(np.exp(-abs(signed))) - min(signed, np.float32(0))
         place = TABLE_SIZE - 1 if logit >= limit else 0
         if -limit < logit < limit:  # false of what is no number, which no place in the table belongs to
-            place = min(np.int64((logit + limit) * scale), TABLE_SIZE - 1)
+            place = min(int((logit + limit) * scale), TABLE_SIZE - 1)
         gains[k] = (labels[k] - SIGMOID[place]) * rate
     _update(hidden, outputs, rows, num, gains, change)
     return loss

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -25,6 +25,7 @@ from .recurrent import GRUConfig, LSTMConfig, RNNConfig, build_gru, build_lstm, 
 from .seq2seq import Seq2SeqConfig, build_seq2seq
 from .transformer import TransformerConfig, build_transformer
 from .window import WindowConfig, build_window
+from .word2vec import Word2Vec, Word2VecConfig
 
 SURELY_FITS = 1 << 32  # bytes, of a count that is some ten times too high; to know better costs a second
 
@@ -42,6 +43,10 @@ class Family:
     fixed: str
     takes_part: bool = True
     """In comparisons, where nobody asks for it by name; else it is trained to be read from, not to be ranked."""
+    tokenizer: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of the tokenizer that suit it, where nothing else was asked for."""
+    use: str = ""
+    """The command that one goes on with; where there is none, what suits the target."""
 
     @property
     def learns_by(self) -> str:
@@ -75,6 +80,8 @@ class Family:
             return 8 * width * (3 * width + (2 if isinstance(spec, ValueSpec) else 1) * spec.size)
         if self.learns[schema.kind] == "counting":
             return 0  # before it has counted
+        if self.learns[schema.kind] == "hogwild":
+            return 8 * sizes["embed_dim"] * schema.only_input().size  # a vector and an output for each word
         layers = max(1, sizes.pop("num_layers", 1)) + sizes.pop("encoder_layers", 0)
         sizes["window"] = sizes.get("window", 1) * sizes.get("embed_dim", 1)  # what it hands on side by side
         width = max(size for name, size in sizes.items() if name.endswith("_dim"))
@@ -138,6 +145,17 @@ MODELS = {
     "lstm": Family(
         LSTMConfig, build_lstm, BY_GRADIENTS, 1997, "h and c, of fixed size", "gradients survive many steps"
     ),
+    "word2vec": Family(
+        Word2VecConfig,
+        Word2Vec,
+        {NEXT_TOKEN: "hogwild"},
+        2013,
+        "the last word",
+        "vectors from millions of words in seconds, that carry over to other tasks",
+        takes_part=False,
+        tokenizer={"kind": "word", "lower_case": True, "min_count": 5},
+        use="words",
+    ),
     "elmo": Family(
         ELMoConfig,
         build_elmo,
@@ -146,6 +164,7 @@ MODELS = {
         "h and c of the forward direction",
         "a vector for each word in its context, whatever it is spelled like",
         takes_part=False,
+        tokenizer={"kind": "word"},
     ),
     "seq2seq": Family(
         Seq2SeqConfig,

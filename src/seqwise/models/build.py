@@ -47,6 +47,7 @@ from .siamese import Siamese
 
 FEATURE_SIZES = ("model_dim", "memory_dim", "num_layers", "character_dim", "num_filters", "num_highways")
 """Of BidirectionalLM, in the order of `feature_sizes`."""
+CHARACTER_DIM = 32
 LARGE_VOCAB = 1000  # from here on tokens are words or pieces of them: most are rare
 
 
@@ -74,7 +75,7 @@ class NeuralConfig:
     """Tags: score whole rows of tags by a linear-chain CRF, which knows which tag may follow which."""
     characters: Literal["none", "conv", "lstm"] = "none"
     """Tags: what the characters of a word say of it, beside its token."""
-    character_dim: int = 32
+    character_dim: int = CHARACTER_DIM
     """Of the embedding of a word, so much comes from its characters."""
     features: str = ""
     """Labels and tags: a run of elmo, whose layers, mixed by learned weights, stand beside the embedding of each word.
@@ -83,6 +84,11 @@ class NeuralConfig:
     """Of the model that features are read off; filled in."""
     features_fingerprint: str = ""
     """sha256 of its weights; filled in."""
+    embeddings: str = ""
+    """Words: a run of word2vec, or a file of vectors, that the table of embeddings starts from. The rows are copied
+    into this run, and learned on from there; training.freeze=["body.embedding.weight"] keeps them."""
+    embeddings_fingerprint: str = ""
+    """sha256 of that file; filled in."""
 
     @property
     def reads_both_ways(self) -> bool:

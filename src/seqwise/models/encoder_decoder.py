@@ -65,6 +65,11 @@ class PairConfig:
     """How many updates, about, until the decoder reads its own guesses half of the time; 0 always reads the truth."""
     shared_embeddings: Literal["all", "output", "none"] = "all"
     """One table for source, target and output (where their vocabulary is one), for target and output, or three."""
+    embeddings: str = ""
+    """Words: a run of word2vec, or a file of vectors, that the tables of embeddings start from. The rows are copied
+    into this run, and learned on from there."""
+    embeddings_fingerprint: str = ""
+    """sha256 of that file; filled in."""
 
     def __post_init__(self) -> None:
         check_sizes(self)

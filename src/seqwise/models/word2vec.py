@@ -54,9 +54,9 @@ from torch import Tensor
 
 from ..data.batch import Batch
 from ..data.schema import Schema, TokenSpec
+from ..data.word_vectors import WordVectors
 from ..errors import CheckpointError, ConfigError, DataError
 from ..kernels.skip_gram import LONGEST_LINE, alias_table, huffman_paths, learn_text
-from ..layers.word_vectors import WordVectors
 from ..machine import check_memory
 from ..wording import counted
 from .contract import State, check_tokens
@@ -85,8 +85,8 @@ class Word2VecConfig:
     """Whether words are predicted along a Huffman tree, instead of by negative sampling."""
     subsample: float = 1e-3
     """Frequency above which words are dropped at random; 0 keeps all."""
-    min_count: int = 5
-    """Words that the text has fewer times get no vector."""
+    min_count: int = 1
+    """Words that the text has fewer times get no vector; the tokenizer leaves rare ones out already."""
     noise_power: float = 0.75
     """Negative sampling: the power of a word's count that it is drawn by; 1 draws by frequency, 0 evenly."""
 
@@ -189,6 +189,12 @@ class Word2Vec:
             self.vectors[row] = random.uniform(-1 / E, 1 / E, E)
         self._forget()
 
+    def take_vectors(self, vectors: np.ndarray) -> None:
+        """Vectors (words, E) from elsewhere, of all tokens but the unknown word and the boundary, each seen once."""
+        self.counts, self.vectors[:] = np.ones_like(self.counts), 0
+        self.vectors[self.has_vector] = vectors
+        self._forget()
+
     def fit(
         self,
         ids: np.ndarray,
@@ -244,7 +250,8 @@ class Word2Vec:
 
         with ThreadPoolExecutor(len(shares)) as pool:  # the compiled loop lets other threads run
             found = list(pool.map(learn, range(len(shares))))
-        self.__dict__.pop("words", None)
+        for name in ("words", "_normalisers"):
+            self.__dict__.pop(name, None)
         return sum(loss for loss, _ in found) / max(1, sum(num for _, num in found))
 
     @cached_property
@@ -273,7 +280,7 @@ class Word2Vec:
 
     def _forget(self) -> None:
         """What follows from counts and vectors is computed anew."""
-        for name in ("words", "_tables", "_log_shares"):
+        for name in ("words", "_tables", "_log_shares", "_normalisers"):
             self.__dict__.pop(name, None)
 
     # -- the verbs -----------------------------------------------------------------------------------------------
@@ -307,7 +314,10 @@ class Word2Vec:
     def _log_probs_of(self, words: Tensor, targets: Tensor) -> Tensor:
         """(7) of one target behind each word, (places,)."""
         if not self.config.hierarchical:
-            return self._log_probs(words).gather(1, targets.unsqueeze(1)).squeeze(1)
+            met = (torch.from_numpy(self.vectors)[words] * torch.from_numpy(self.outputs)[targets]).sum(dim=1)
+            shares = torch.from_numpy(self._log_shares)[targets]
+            of_words = torch.nn.functional.logsigmoid(met.double() + shares) - self._normalisers_of(words)
+            return torch.where(torch.from_numpy(self.has_vector)[targets], of_words, shares)
         begins, nodes, turns = self._tables[2]
         first, lengths = begins[targets], np.diff(begins)[targets]
         owner = np.repeat(np.arange(len(targets)), lengths)
@@ -318,15 +328,32 @@ class Word2Vec:
         along.index_add_(0, torch.from_numpy(owner), torch.nn.functional.logsigmoid(signed))
         return along + torch.from_numpy(self._log_shares)[targets]
 
-    def _log_probs(self, words: Tensor) -> Tensor:
-        """(7) of every token behind each word, (places, V)."""
-        met = torch.from_numpy(self.vectors)[words] @ torch.from_numpy(self.outputs).T  # (places, V)
-        if self.config.hierarchical:
-            return torch.stack([self._along_paths(each) for each in met.double()])
+    @cached_property
+    def _normalisers(self) -> Tensor:
+        """log of the sum in (7) behind each word (V,), not a number where it was not asked for yet."""
+        return torch.full((self.vocab_size,), math.nan, dtype=torch.float64)
+
+    def _normalisers_of(self, words: Tensor) -> Tensor:
+        """Of these words (places,); the sum over all words is computed once for each."""
+        new = words.unique()
+        for some in new[self._normalisers[new].isnan()].split(SCORED_AT_ONCE):
+            self._normalisers[some] = self._meets(some)[1].squeeze(1)
+        return self._normalisers[words]
+
+    def _meets(self, words: Tensor) -> tuple[Tensor, Tensor]:
+        """log of the terms of (7) of every token behind each word (places, V), and of what they are divided by."""
+        met = torch.from_numpy(self.vectors)[words] @ torch.from_numpy(self.outputs).T
         has_vector, shares = torch.from_numpy(self.has_vector), torch.from_numpy(self._log_shares)
         meets = torch.nn.functional.logsigmoid(met.double() + shares).masked_fill(~has_vector, -math.inf)
-        normaliser = meets.logsumexp(dim=1, keepdim=True) - self._log_share_of_words
-        return torch.where(has_vector, meets - normaliser, shares)
+        return meets, meets.logsumexp(dim=1, keepdim=True) - self._log_share_of_words
+
+    def _log_probs(self, words: Tensor) -> Tensor:
+        """(7) of every token behind each word, (places, V)."""
+        if self.config.hierarchical:
+            met = torch.from_numpy(self.vectors)[words] @ torch.from_numpy(self.outputs).T  # (places, V)
+            return torch.stack([self._along_paths(each) for each in met.double()])
+        meets, normaliser = self._meets(words)
+        return torch.where(torch.from_numpy(self.has_vector), meets - normaliser, torch.from_numpy(self._log_shares))
 
     def _along_paths(self, met: Tensor) -> Tensor:
         """What a vector has in common with each node, (V,) -> (7) of every token, (V,)."""

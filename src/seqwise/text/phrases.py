@@ -16,9 +16,11 @@ Shapes: N words, P bigrams.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
+
+from .words import PROSE
 
 JOINT = "_"
 READ_AT_ONCE = 1 << 22  # bigrams that are counted together
@@ -83,3 +85,31 @@ def join_phrases(words: Sequence[str], phrases: Phrases, *, joint: str = JOINT) 
         joined.append(words[place] + joint + words[place + 1] if is_phrase else words[place])
         place += 2 if is_phrase else 1
     return joined
+
+
+def words_of_lines(blocks: Iterable[str], *, lower_case: bool) -> Iterator[list[str]]:
+    """The words of each line of a text that comes in blocks; marks are words of their own, as in prose."""
+    held = ""
+    for block in blocks:
+        *lines, held = (held + block).split("\n")
+        for line in lines:
+            yield PROSE.findall(line.lower() if lower_case else line)
+    if held:
+        yield PROSE.findall(held.lower() if lower_case else held)
+
+
+def join_text(
+    lines: Sequence[Sequence[str]], *, passes: int = 1, threshold: float = 100.0, min_count: int = 5
+) -> tuple[list[list[str]], dict[str, float]]:
+    """Lines with their phrases joined, pass by pass, and what was joined with its score, best first.
+
+    Marks belong to no phrase.
+    """
+    joined = [list(line) for line in lines]
+    found: dict[str, float] = {}
+    for _ in range(passes):
+        marks = {word for line in joined for word in line if not word[0].isalnum()}
+        phrases = find_phrases(joined, threshold=threshold, min_count=min_count, never=marks)
+        found |= {f"{first}{JOINT}{second}": score for (first, second), score in phrases.items()}
+        joined = [join_phrases(line, phrases) for line in joined]
+    return joined, dict(sorted(found.items(), key=lambda phrase: -phrase[1]))

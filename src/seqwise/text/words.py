@@ -10,6 +10,7 @@ import functools
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ import numpy as np
 from ..kernels.word_slots import BOUNDARY, UNKNOWN
 from .encoded import Encoded
 from .spelling import Spelling
+from .word_counts import count_words
 from .word_index import WordIndex
 
 LONG = 1000  # characters that are worth the compiled loop
@@ -56,14 +58,17 @@ class WordTokenizer:
         split_punctuation: bool | None = None,
     ) -> WordTokenizer:
         """Words by falling count. `split_punctuation=None` decides by how many words have a mark glued to them."""
-        counts: Counter[str] = Counter()
-        for block in blocks:
-            if split_punctuation is None:
-                split_punctuation = len(GLUED_MARK.findall(block)) > 0.02 * max(1, len(block.split()))
-            text = block.lower() if lower_case else block
-            counts.update((PROSE if split_punctuation else TOKENISED).findall(text))
-        kept = [w for w, count in counts.items() if count >= min_count and w not in ("\n", UNKNOWN_WORD)]
-        kept.sort(key=lambda word: (-counts[word], word))
+        blocks = iter(blocks)
+        first = next(blocks, "")
+        if split_punctuation is None:
+            split_punctuation = len(GLUED_MARK.findall(first)) > 0.02 * max(1, len(first.split()))
+        texts = (block.lower() if lower_case else block for block in chain([first], blocks))
+        if split_punctuation:
+            counts = Counter(word for text in texts for word in PROSE.findall(text))
+            kept = sorted((w for w in counts if counts[w] >= min_count), key=lambda word: (-counts[word], word))
+        else:
+            kept = count_words(texts, min_count=min_count)[0]
+        kept = [word for word in kept if word not in ("\n", UNKNOWN_WORD)]
         if vocab_size is not None:
             kept = kept[: max(0, vocab_size - 2)]
         return cls(kept, lower_case=lower_case, split_punctuation=bool(split_punctuation))
@@ -130,6 +135,14 @@ class WordTokenizer:
         found = list(self._pattern.finditer(text))
         ids = np.fromiter((self._id_of.get(m.group(), UNKNOWN) for m in found), dtype=np.int64, count=len(found))
         return ids, np.array([m.span() for m in found], dtype=np.int64).reshape(-1, 2)
+
+    def knows(self, word: str) -> bool:
+        return word in self._id_of
+
+    def with_words(self, words: Iterable[str]) -> WordTokenizer:
+        """The same with more words, behind those that it has."""
+        more = [word for word in words if not self.knows(word)]
+        return WordTokenizer([*self.words, *more], lower_case=self.lower_case, split_punctuation=self.split_punctuation)
 
     def split(self, text: str) -> list[str]:
         """The words as they were written, one for each token."""

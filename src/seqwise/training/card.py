@@ -15,7 +15,6 @@ from ..tasks import goal_of, task_named
 def write_card(run: Run, model: Model, score: Score, learned: str) -> str:
     """`learned`: how, in words."""
     config, row = run.config, family(run.config.model_name)
-    goal = goal_of(task_named(config.task), run.schema)
     lines = [
         f"# {run.path.name}",
         "",
@@ -34,11 +33,17 @@ def write_card(run: Run, model: Model, score: Score, learned: str) -> str:
         "",
         "## Use",
         "",
-        f"    {goal.next_command(run.path.name)}",
+        f"    {next_command(run, run.path.name)}",
         f"    seqwise evaluate {run.path.name}",
         "",
     ]
     return "\n".join(lines)
+
+
+def next_command(run: Run, path: str) -> str:
+    """What one does with a run that is at `path`."""
+    use = family(run.config.model_name).use
+    return f"seqwise {use} {path}" if use else goal_of(task_named(run.config.task), run.schema).next_command(path)
 
 
 def _about_vocab(run: Run) -> Iterator[str]:

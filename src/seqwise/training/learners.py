@@ -3,6 +3,7 @@
 counting    one pass over the text (n-grams)
 em          expectation and maximisation (hidden Markov models, Kalman filters)
 gradients   the loop (everything else)
+hogwild     many small steps in compiled loops, by threads that do not wait for each other (word2vec; Niu et al. 2011)
 
 Which one a family learns by depends on what it is asked for (Family.learns).
 """
@@ -15,6 +16,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -23,6 +25,7 @@ from ..goals.goal import Tell
 from ..models import family
 from ..models.contract import LearnsFromExamples
 from ..models.ngram import Ngram
+from ..models.word2vec import Word2Vec
 from ..run import RunConfig
 from ..wording import counted
 from .counting import count, count_examples
@@ -39,6 +42,7 @@ from .planning import (
 )
 from .report import Report
 from .sizing import DEFAULT_MINUTES, suggest, tried_tokens
+from .skip_gram import learn_vectors, num_workers, planned_steps
 from .timing import compiled_loss
 
 if TYPE_CHECKING:
@@ -247,8 +251,48 @@ class Gradients:
         return f"{counted(config.training.steps, 'step')}, seed {config.training.seed}"
 
 
+class Hogwild:
+    needs_budget = False
+
+    def check_budget(self, model: str, epochs: float | None) -> None: ...
+
+    def plan(self, session: Session, model: Word2Vec, wants_stop: WantsStop, tell: Tell) -> Word2Vec:
+        run, config = session.run, session.run.config.training
+        if config.steps == 0:
+            steps, sentence = planned_steps(model, self._text(session), config)
+            run.save_config(run.with_training(steps=steps))
+            tell(sentence)
+        return model
+
+    def run(self, session: Session, model: Word2Vec, hooks: Hooks, tell: Tell) -> Iterator[Report]:
+        config = session.run.config.training
+        return learn_vectors(model, self._text(session), config, hooks=hooks, resume=session.resume_from)
+
+    def _text(self, session: Session) -> np.ndarray:
+        """As it stands on disk: parts of it are read where they are needed."""
+        store, limit = session.stores["train"], session.run.config.training.train_tokens
+        return (session.goal.take(store, limit) if limit else store).ids
+
+    def is_over(self, progress: dict[str, Any], config: RunConfig) -> bool:
+        return bool(progress["is_stopped"]) or progress["step"] >= config.training.steps
+
+    def steps(self, config: RunConfig) -> int:
+        return config.training.steps
+
+    def in_words(self, config: RunConfig) -> str:
+        training, workers = config.training, num_workers(config.training)
+        repeats = "to the bit" if workers == 1 else "not to the bit: set training.threads=1 for that"
+        read = f"{counted(training.steps, 'part')} of the text read by {counted(workers, 'worker')}"
+        return f"{read}, seed {training.seed}; repeats {repeats}"
+
+
 AnyLearner = Learner[Any]
-LEARNERS: dict[str, AnyLearner] = {"counting": Counting(), "em": EM(), "gradients": Gradients()}
+LEARNERS: dict[str, AnyLearner] = {
+    "counting": Counting(),
+    "em": EM(),
+    "gradients": Gradients(),
+    "hogwild": Hogwild(),
+}
 
 
 def freeze(model: nn.Module, patterns: list[str]) -> None:

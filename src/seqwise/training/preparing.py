@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..config import build
+from ..config import build, settings_of
 from ..data.schema import ASKED_FOR, LABEL, LABELS, NUMBER, TAG, Schema, TokenSpec
 from ..data.text_examples import TextStore
 from ..errors import CheckpointError, ConfigError
@@ -33,6 +33,7 @@ from .request import Request
 from .session import Session, learner_of
 from .sizing import DEFAULT_MINUTES, fitting_heads, min_training_bytes, narrowed, suggest
 from .transfer import Transfer, transfer
+from .word_vectors import StartVectors
 
 NOT_OF_THE_BODY = ("pooling", "max_steps", "pairing", "label_weights", "threshold", "crf")
 """Settings of a model that change no weight of its body."""
@@ -66,10 +67,12 @@ def prepare(
     features = Features.of(path) if (path := settings["model"].get("features")) else None
     if features is not None:
         schema, settings["model"] = features.spelled(schema), {**settings["model"], **features.settings()}
+    vectors = StartVectors.of(path) if (path := settings["model"].get("embeddings")) else None
+    schema = schema if vectors is None else vectors.known(schema, tell)
     stores = task.stores(data, schema, on_progress)
     if not can_learn(request.model, schema, stores["train"]):
         raise ConfigError(f"{data.name} is no text, and {request.model} labels texts only; choose another --model.")
-    sized = _choose_sizes(request, settings, base, schema, goal_of(task, schema), data, stores)
+    sized = _choose_sizes(request, settings, base, vectors, schema, goal_of(task, schema), data, stores)
     found = {name: value for name, value in sized.data.items() if getattr(data_config, name) in (None, [])}
     data_config = replace(data_config, **found, fingerprint=data.fingerprint, description=data.description)
     if isinstance(schema.main_spec, TokenSpec):
@@ -77,13 +80,19 @@ def prepare(
     config = RunConfig(request.model, data_config, tokenizer, sized.model, sized.training, task=task.name)
     _check_fits(row, config, schema, len(stores["train"]))
     tell(sizes_in_words(config, schema))
-    weights = _initial_weights(base, features, config, schema, settings["model"], tell)
+    weights = _initial_weights(base, features, vectors, config, schema, settings["model"], tell)
     stores = limited(stores, config.training)
     return Session(Run.create(request.out, config, schema, initial_weights=weights), task, data, stores)
 
 
 def _initial_weights(
-    base: Run | None, features: Features | None, config: RunConfig, schema: Schema, asked: dict[str, Any], tell: Tell
+    base: Run | None,
+    features: Features | None,
+    vectors: StartVectors | None,
+    config: RunConfig,
+    schema: Schema,
+    asked: dict[str, Any],
+    tell: Tell,
 ) -> dict[str, Tensor] | None:
     """What training starts from instead of chance; None where that is all."""
     weights = None
@@ -93,9 +102,14 @@ def _initial_weights(
         if moved.started or moved.grown:
             for sentence in moved.sentences():
                 tell(sentence)
+    if features is None and vectors is None:
+        return weights
+    torch.manual_seed(config.training.seed)
+    model = family(config.model_name).build(config.model, schema)
+    if vectors is not None:
+        weights = vectors.filled_in(model, weights, schema)
     if features is not None:
-        torch.manual_seed(config.training.seed)
-        weights = features.filled_in(family(config.model_name).build(config.model, schema), weights)
+        weights = features.filled_in(model, weights)
         tell(f"features: the layers of {features.path} are read beside each word, and stay as they are")
     return weights
 
@@ -143,6 +157,8 @@ def _checked_settings(request: Request, row: Family, task: Task) -> dict[str, di
         learner.check_budget(request.model, request.epochs)
     settings = request.settings()
     check_overrides(settings, row.config, request.where)
+    if settings["tokenizer"].get("kind", row.tokenizer.get("kind")) == row.tokenizer.get("kind"):
+        settings["tokenizer"] = {**row.tokenizer, **settings["tokenizer"]}
     if learners[0].needs_budget and not set(BUDGETS) & set(settings["training"]):
         settings["training"]["minutes"] = DEFAULT_MINUTES
     choose_device(build(TrainingConfig, settings["training"], section="training", where=request.where).device)
@@ -177,6 +193,7 @@ def _choose_sizes(
     request: Request,
     settings: dict[str, dict[str, Any]],
     base: Run | None,
+    vectors: StartVectors | None,
     schema: Schema,
     goal: AnyGoal,
     data: Any,
@@ -187,6 +204,12 @@ def _choose_sizes(
     facts = goal.facts(data, stores["train"], schema, settings["training"].get("minutes"))
     model, training = suggest(request.model, schema.kind, facts)
     model = fitting_heads(model, asked)
+    if vectors is not None:
+        asked = {
+            **vectors.settings(settings_of(row.config), {**model, **asked}),
+            **asked,
+            "embeddings": str(vectors.path),
+        }
     limit = settings["training"].get("max_parameters", 0)
     if limit and row.learns[schema.kind] == "gradients":
         model = _small_enough(row, {**model, **asked}, schema, limit)

@@ -15,6 +15,7 @@ from ..errors import TrainingError
 from ..models.word2vec import EPOCHS, Part, Word2Vec, steps_per_epoch
 from ..run import Checkpoint, load_weights
 from ..settings import TrainingConfig
+from ..wording import counted, plural
 from .loop import Hooks
 from .report import Report
 
@@ -23,7 +24,7 @@ NUM_VALIDATIONS = 5
 MAX_EPOCHS = 50.0  # that minutes come to: the vectors hardly change any more
 
 
-def learn(
+def learn_vectors(
     model: Word2Vec,
     ids: np.ndarray,
     config: TrainingConfig,
@@ -89,21 +90,23 @@ def _report(part: Part, seconds: float, hooks: Hooks, config: TrainingConfig) ->
     )
 
 
-def planned_steps(model: Word2Vec, ids: np.ndarray, config: TrainingConfig) -> int:
-    """What a budget comes to: steps as they are, epochs and minutes in parts of the text, else the usual few epochs.
+def planned_steps(model: Word2Vec, ids: np.ndarray, config: TrainingConfig) -> tuple[int, str]:
+    """What a budget comes to, and a sentence about it: epochs and minutes in parts of the text, else a few epochs.
 
     For minutes, the beginning of the text is read once, by a copy of the model.
     """
     per_epoch = steps_per_epoch(len(ids))
-    if config.steps:
-        return config.steps
     if config.minutes is None:
-        return max(1, round((EPOCHS if config.epochs is None else config.epochs) * per_epoch))
+        steps = max(1, round((EPOCHS if config.epochs is None else config.epochs) * per_epoch))
+        return steps, f"{counted(steps, 'part')} of the text, {steps / per_epoch:.2g} times all of it"
     tried, some = copy.copy(model), ids[:TRIED_TOKENS]
     parts = list(tried.fit(some, steps=2, workers=num_workers(config), seed=config.seed))  # the first may compile
     seconds_per_epoch = parts[-1].seconds * len(ids) / len(some)
     epochs = min(MAX_EPOCHS, 60 * config.minutes / max(1e-9, seconds_per_epoch))
-    return max(1, int(epochs * per_epoch))
+    steps = max(1, int(epochs * per_epoch))
+    budget = f"{config.minutes:g} {plural(config.minutes, 'minute')}"
+    is_all = "are enough, where there would be" if epochs == MAX_EPOCHS else "fit"
+    return steps, f"{counted(steps, 'part')} of the text, {steps / per_epoch:.2g} times all of it, {is_all} {budget}"
 
 
 def num_workers(config: TrainingConfig) -> int:

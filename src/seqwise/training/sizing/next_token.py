@@ -10,6 +10,7 @@ import math
 from typing import Any
 
 from ...goals.goal import Facts
+from ...models.word2vec import FINAL_RATE, LEARNING_RATE
 from .common import DEFAULT_MINUTES
 
 TOKENS_PER_SECOND = 12_000  # about what a small network learns from on 2 cores
@@ -159,6 +160,12 @@ def _elmo(facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
     return {**model, "dropout": _dropout(facts, 0.1)}, {**_small_steps(facts, context=35, rows=32), "num_samples": 0}
 
 
+def _word2vec(facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Rates of models/word2vec.py; validation is by the way, and on little."""
+    training = {"learning_rate": LEARNING_RATE, "final_rate": FINAL_RATE, "valid_tokens": 50_000, "num_samples": 0}
+    return {}, training
+
+
 RULES = {
     "ngram": _ngram,
     "hmm": _hmm,
@@ -167,6 +174,7 @@ RULES = {
     "rnn": _recurrent,
     "gru": _recurrent,
     "lstm": _recurrent,
+    "word2vec": _word2vec,
     "elmo": _elmo,
     "gpt": _gpt,
 }

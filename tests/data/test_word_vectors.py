@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from seqwise.data.word_vectors import TINY, Method, WordVectors
 from seqwise.errors import DataError
-from seqwise.layers.word_vectors import TINY, Method, WordVectors
 
 WORDS = [f"word{k}" for k in range(9)]
 VECTORS = np.random.default_rng(3).standard_normal((9, 4)).astype(np.float32)
@@ -52,7 +52,7 @@ def test_many_questions_are_answered_in_parts_as_at_once(monkeypatch: pytest.Mon
         np.random.default_rng(0).permuted(np.tile(np.arange(9), (50, 1)), axis=1),
     )
     whole = vectors.answer(questions[:, :3])
-    monkeypatch.setattr("seqwise.layers.word_vectors.QUESTIONS_AT_ONCE", 7)
+    monkeypatch.setattr("seqwise.data.word_vectors.QUESTIONS_AT_ONCE", 7)
     assert np.array_equal(vectors.answer(questions[:, :3]), whole)
     assert len(vectors.answer(questions[:0, :3])) == 0
 

@@ -12,20 +12,18 @@ Words of text files may hold spaces where other programs wrote them so: the last
 
 from __future__ import annotations
 
-import gzip
 import math
 from collections.abc import Iterator
-from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import IO, Literal
 
 import numpy as np
 
-from ..data.files import lines_of, read_bytes, read_text, shown
 from ..errors import DataError
-from ..layers.word_vectors import WordVectors
 from ..machine import check_memory
+from .files import lines_of, read_bytes, read_text, shown, writing
+from .word_vectors import WordVectors
 
 Format = Literal["text", "binary", "glove"]
 HEAD_BYTES = 1 << 12  # by which a format is told
@@ -46,20 +44,14 @@ def write_vectors(vectors: WordVectors, path: str | Path, *, format: Format | No
     format = format or ("binary" if path.name.removesuffix(".gz").endswith(".bin") else "text")
     for word in vectors.words:
         if not word or any(letter.isspace() for letter in word):
-            raise DataError(f"{path}: the word {shown(word)} has white space, which separates fields in these files.")
-    unfinished = path.with_name(f".{path.name}")
-    try:
-        with gzip.open(unfinished, "wb") if path.suffix == ".gz" else unfinished.open("wb") as file:
-            _write(vectors, file, format)
-        unfinished.replace(path)
-    except OSError as error:
-        raise DataError(f"{path}: cannot write: {error.strerror or error}.") from None
-    finally:
-        with suppress(OSError):
-            unfinished.unlink(missing_ok=True)
+            raise DataError(
+                f"{path}: {shown(word)} has white space, which separates fields in these files: write vectors of words."
+            )
+    with writing(path) as file:
+        _write(vectors, file, format)
 
 
-def _write(vectors: WordVectors, file: IO[bytes] | gzip.GzipFile, format: Format) -> None:
+def _write(vectors: WordVectors, file: IO[bytes], format: Format) -> None:
     if format != "glove":
         file.write(f"{len(vectors)} {vectors.vectors.shape[1]}\n".encode())
     for word, row in zip(vectors.words, vectors.vectors.astype(NUMBER), strict=True):

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from seqwise.data.vector_files import Format, read_vectors, write_vectors
+from seqwise.data.word_vectors import WordVectors
 from seqwise.errors import DataError
-from seqwise.interop.vectors import Format, read_vectors, write_vectors
-from seqwise.layers.word_vectors import WordVectors
 
 WORDS = ["the", "naïve", "日本", ",", "1999", "</s>"]
 NUMBERS = np.random.default_rng(0).standard_normal((6, 5)).astype(np.float32) * np.float32(1e-3)
