@@ -44,6 +44,7 @@ class Case:
 
 NO_GRADIENT = {"micro-batches": "learns by counting: there is no gradient", "training": "learns by counting"}
 NO_GRADIENT_EM = {"micro-batches": "learns by EM: there is no gradient", "training": "learns by EM"}
+NO_GRADIENT_HOGWILD = {"micro-batches": "learns from one word at a time", "training": "has no state of training"}
 TWO_TERMS = {"loss": "its objective has a term for each direction (tests/models/test_elmo.py)"}
 GPT = {"context": CONTEXT, "num_layers": 2, "model_dim": 16, "num_heads": 2}
 CASES = [
@@ -77,6 +78,8 @@ CASES = [
     Case("lstm", {"model_dim": 8, "num_layers": 3, "connections": "residual"}),
     Case("lstm", {"model_dim": 8, "num_layers": 3, "connections": "highway"}),
     Case("lstm", {"model_dim": 8, "num_layers": 3, "connections": "dense", "embed_dim": 5}),
+    Case("word2vec", {"embed_dim": 4, "window": 2}, NO_GRADIENT_HOGWILD),
+    Case("word2vec", {"embed_dim": 4, "window": 2, "hierarchical": True}, NO_GRADIENT_HOGWILD),
     Case("elmo", {"model_dim": 6, "memory_dim": 10, "num_filters": 2}, TWO_TERMS),
     Case("gpt", {**GPT, "positions": "rotary"}),
     Case("gpt", {**GPT, "positions": "rotary", "normalise_queries": False}),
@@ -99,6 +102,10 @@ def build(case: Case) -> Any:
         model.initialise(texts, seed=0)
         for _ in range(3):
             model.em_step(texts)
+        return model
+    if row.learns["next_token"] == "hogwild":
+        for _ in model.fit(np.random.default_rng(0).integers(VOCAB, size=200), steps=20, learning_rate=0.5):
+            pass
         return model
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=case.spread)

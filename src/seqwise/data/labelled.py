@@ -326,7 +326,7 @@ def _reading(kind: str, columns: Sequence[_Column]) -> Reading | None:
         return None
     answer = min(answers, key=_name_rank)
     texts = _text_columns([column for column in columns if column is not answer], is_sure=is_named)
-    texts = [column for column in texts if column.is_varied or (is_named and len(texts) == 2)][:2]
+    texts = [c for c in texts if c.is_varied or (is_named and (len(texts) == 2 or c.key in TEXT_NAMES))][:2]
     is_sure = is_named and (answer in labels or all(column.key in TEXT_NAMES for column in texts) or len(texts) == 2)
     if not texts or (kind == ".jsonl" and not (is_sure or labels)):
         return None

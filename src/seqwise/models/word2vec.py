@@ -57,6 +57,7 @@ from ..data.schema import Schema, TokenSpec
 from ..data.word_vectors import WordVectors
 from ..errors import CheckpointError, ConfigError, DataError
 from ..kernels.skip_gram import LONGEST_LINE, alias_table, huffman_paths, learn_text
+from ..layers.notes import note
 from ..machine import check_memory
 from ..wording import counted
 from .contract import State, check_tokens
@@ -293,6 +294,7 @@ class Word2Vec:
         ids, last = inputs.ids.cpu(), (state or self.initial_state(len(batch))).per_row["last"]
         check_tokens(ids, self.vocab_size)
         check_tokens(targets, self.vocab_size)
+        note(self, "embedding", torch.from_numpy(self.vectors)[ids])
         pairs = zip(ids.flatten().split(SCORED_AT_ONCE), targets.flatten().split(SCORED_AT_ONCE), strict=True)
         log_probs = torch.cat([self._log_probs_of(word, target) for word, target in pairs])
         with_last = torch.cat([last.unsqueeze(1), ids], dim=1)
@@ -302,9 +304,11 @@ class Word2Vec:
     def start(self, prompt: Batch) -> tuple[Tensor, State]:
         tokens, last = prompt.inputs["tokens"], self.initial_state(len(prompt)).per_row["last"]
         with_last = torch.cat([last.unsqueeze(1), tokens.ids.cpu()], dim=1)
+        note(self, "embedding", torch.from_numpy(self.vectors)[with_last[:, 1:]])
         return self._next(with_last.gather(1, tokens.lengths.cpu().unsqueeze(1)).squeeze(1))
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        note(self, "embedding", torch.from_numpy(self.vectors)[tokens.cpu()].unsqueeze(1))
         return self._next(tokens.cpu())
 
     def _next(self, last: Tensor) -> tuple[Tensor, State]:

@@ -40,9 +40,9 @@ def words_of(run: Run) -> WordVectors:
         return model.words
     modules = model.modules() if isinstance(model, nn.Module) else ()
     tables = [module for module in modules if isinstance(module, TokenEmbedding)]
-    if not tables:
+    if not tables or "tokens" not in run.schema.inputs:
         raise ConfigError(f"{run.path} is a {run.config.model_name} model, which has no vectors of words.")
-    tokenizer = run.tokenizer
+    tokenizer = run.schema.input("tokens", TokenSpec).tokenizer
     without = {tokenizer.boundary, getattr(tokenizer, "unknown", None)}
     rows = [token for token in range(tokenizer.vocab_size) if token not in without]
     return WordVectors([tokenizer.piece(row) for row in rows], tables[-1].weight.detach().cpu().numpy()[rows])
