@@ -95,10 +95,14 @@ def test_a_loss_that_is_no_number_stops_with_what_to_do() -> None:
 
 @pytest.mark.parametrize(
     ("settings", "expected"),
-    [({}, 15), ({"epochs": 2.0}, 6), ({"epochs": 0.1}, 1), ({"epochs": 1.5}, 4)],
+    [({}, 21), ({"epochs": 2.0}, 6), ({"epochs": 0.1}, 1), ({"epochs": 1.5}, 4)],
 )
-def test_budgets_become_parts_of_the_text(settings: dict[str, Any], expected: int) -> None:
+def test_budgets_become_parts_of_the_text(
+    settings: dict[str, Any], expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where nothing is asked for, a short text is read more often."""
     model, ids = model_and_ids()
+    monkeypatch.setattr("seqwise.training.skip_gram.ENOUGH_TOKENS", 7 * len(ids))
     assert planned_steps(model, ids, config(**{"steps": 0, **settings}))[0] == expected
 
 

@@ -21,6 +21,7 @@ from .report import Report
 
 TRIED_TOKENS = 200_000  # by which a budget in minutes is turned into steps
 NUM_VALIDATIONS = 5
+ENOUGH_TOKENS = 5_000_000  # a shorter text is read more often
 MAX_EPOCHS = 50.0  # that minutes come to: the vectors hardly change any more
 
 
@@ -97,7 +98,8 @@ def planned_steps(model: Word2Vec, ids: np.ndarray, config: TrainingConfig) -> t
     """
     per_epoch = steps_per_epoch(len(ids))
     if config.minutes is None:
-        steps = max(1, round((EPOCHS if config.epochs is None else config.epochs) * per_epoch))
+        usual = min(MAX_EPOCHS, max(EPOCHS, ENOUGH_TOKENS / len(ids)))
+        steps = max(1, round((config.epochs or usual) * per_epoch))
         return steps, f"{counted(steps, 'part')} of the text, {steps / per_epoch:.2g} times all of it"
     tried, some = copy.copy(model), ids[:TRIED_TOKENS]
     parts = list(tried.fit(some, steps=2, workers=num_workers(config), seed=config.seed))  # the first may compile
