@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from seqwise.data.paths import data_folders
-from seqwise.evaluation.word_vectors import evaluate_similarity, read_word_pairs
 from seqwise.data.word_vectors import WordVectors
+from seqwise.evaluation.word_vectors import evaluate_similarity, read_word_pairs
 
 FILES = {"WordSim-353": "EN-WS-353-ALL.txt", "MEN": "EN-MEN-TR-3k.txt"}
 
