@@ -29,6 +29,8 @@ COMMANDS = {
     "doctor": ["doctor", "--json"],
     "data list": ["data", "list", "--json"],
     "data check": ["data", "check", "poems.txt", "--json"],
+    "words": ["words", "network", "the", "--json"],
+    "data phrases": ["data", "phrases", "poems.txt", "--out", "joined.txt", "--json"],
     "probe": ["probe", "network", "tags.conll", "--split", "valid", "--json"],
 }
 ELSEWHERE = {"compare"}  # takes minutes: tests/comparison/test_compare.py
