@@ -166,12 +166,21 @@ class Rows:
 
 
 def steps_for(
-    minutes: float | None, each: float, *, epoch: int = 10**6, num_valid: int = 10**6, **training: Any
+    minutes: float | None,
+    each: float,
+    *,
+    alone: float = math.inf,
+    epoch: int = 10**6,
+    num_valid: int = 10**6,
+    **training: Any,
 ) -> tuple[dict[str, Any], list[str]]:
-    """The plan where a step takes `each` seconds, and what was said of it."""
+    """The plan where a step takes `each` seconds with two threads and `alone` with one, and what was said of it."""
     said: list[str] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(planning, "seconds_per_step", lambda *_, **__: StepTime(each, each))
+        patch.setattr(planning, "seconds_alone", lambda *_, **__: alone)
+        patch.setattr(torch, "get_num_threads", lambda: 2)
+        patch.setattr(torch, "set_num_threads", lambda num: said.append(f"set to {num}"))
         config = TrainingConfig(minutes=minutes, compile="never", **training)
         return plan_steps(torch.nn.Linear(1, 1), Rows(epoch), config, num_valid, said.append), said
 
@@ -198,6 +207,16 @@ def test_steps_and_validations_fit_the_budget(minutes: float, each: float, epoch
     every = plan.get("evaluate_every") or math.ceil(plan["steps"] / 10)
     validating = plan["steps"] / every * scored / 1000 * each / 3  # scoring costs about a third of learning
     assert scored <= 4096 or validating <= (1 - TRAINING_SHARE) * seconds + scored / 1000 * each
+
+
+def test_one_thread_is_taken_where_it_is_faster() -> None:
+    plan, said = steps_for(1.0, 1.0, alone=0.1)
+    assert (plan["threads"], plan["steps"]) == (1, 540)
+    assert said[:2] == ["one thread is faster here than 2: 0.100 s a step against 1.000 s", "set to 1"]
+    plan, said = steps_for(1.0, 0.1, alone=0.095)  # by a hair
+    assert (plan["threads"], plan["steps"]) == (2, 540)
+    assert "set to 1" not in said
+    assert steps_for(1.0, 1.0, alone=0.1, threads=2)[0]["threads"] == 2  # as was asked for
 
 
 @pytest.mark.parametrize(("epoch", "steps"), [(2, 500), (20, 1200), (10**6, 54_000)])

@@ -30,7 +30,7 @@ from ..tasks import goal_of, task_named
 from ..training.preparing import MAX_VALID_TOKENS, can_learn, prepare, resume, sizes_in_words
 from ..training.request import Request
 from ..training.session import Session
-from ..training.timing import seconds_per_step
+from ..training.timing import FASTER_ALONE, seconds_per_step
 from .measure import SUBJECTS, Subject, Timer
 from .plan import MIN_SCORED, Timing, Trial, entrants
 from .warm_up import warm_up as warm_up
@@ -40,7 +40,6 @@ from .workspace import Workspace
 WantsStop = Callable[[], bool]
 MAX_OVERRUN = 1.1  # times its share of the clock: who is still at work then is ended as it is
 TIMING_SHARE = 0.05  # of the budget, to time all entries
-FASTER_ALONE = 1.1  # times as long with several threads as with one
 TIMED_TOKENS = 20_000  # of the training part, that a family which counts or iterates learns from to be timed
 EACH_VALIDATION = 0.03  # of a trial's time, for each validation of a family that counts or iterates
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import torch
 from torch import nn
 
 from ..data.schema import Schema
@@ -19,7 +20,7 @@ from ..settings import TrainingConfig
 from ..wording import counted, plural
 from .em import LearnsByEM, length_of
 from .sizing import DEFAULT_MINUTES
-from .timing import can_compile, choose_compile, seconds_per_step
+from .timing import FASTER_ALONE, can_compile, choose_compile, seconds_alone, seconds_per_step
 
 TRAINING_SHARE = 0.9  # of a budget in minutes; the rest is validation, samples and checkpoints
 VALIDATION_SHARE = 0.006  # of a budget, for each of about ten validations
@@ -40,6 +41,13 @@ def plan_steps(
     """Settings of the training that turn minutes into steps."""
     seconds = (config.minutes or DEFAULT_MINUTES) * 60
     per_step = seconds_per_step(model, batches, config, max_seconds=min(10.0, 0.04 * seconds)).each
+    threads = config.threads or torch.get_num_threads()
+    if not config.threads and threads > 1:
+        alone = seconds_alone(model, batches, config, max_seconds=min(5.0, 0.02 * seconds))
+        if per_step > FASTER_ALONE * alone:
+            tell(f"one thread is faster here than {threads}: {alone:.3f} s a step against {per_step:.3f} s")
+            threads, per_step = 1, alone
+            torch.set_num_threads(1)
     compile_: str = config.compile
     if compile_ == "auto":
         compile_ = "never"
@@ -50,7 +58,7 @@ def plan_steps(
     per_batch = batches.batch(0).num_steps
     # scoring costs about a third of training on as many tokens
     affordable = int(VALIDATION_SHARE * seconds * 3 * per_batch / per_step)
-    changes: dict[str, Any] = {"steps": steps, "compile": compile_}
+    changes: dict[str, Any] = {"steps": steps, "compile": compile_, "threads": threads}
     if affordable < (config.valid_tokens or num_valid):
         changes["valid_tokens"] = max(4096, affordable)
     elif not config.evaluate_every and 4 * (config.valid_tokens or num_valid) < affordable:

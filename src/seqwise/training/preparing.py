@@ -219,7 +219,8 @@ def _choose_sizes(
         model, training = _settings_of_base(base, model, training, schema)
     model_config: Any = build(row.config, {**model, **asked}, section="model", where=request.where)
     chosen = build(TrainingConfig, {**training, **settings["training"]}, section="training", where=request.where)
-    chosen = replace(chosen, threads=chosen.threads or torch.get_num_threads())
+    if chosen.minutes is None or row.learns[schema.kind] != "gradients":  # else it is found by trying
+        chosen = replace(chosen, threads=chosen.threads or torch.get_num_threads())
     if chosen.valid_tokens == 0 and len(stores["valid"]) > MAX_VALID_TOKENS:
         chosen = replace(chosen, valid_tokens=MAX_VALID_TOKENS)
     _check_context(model_config, chosen)

@@ -16,6 +16,8 @@ from ..models.contract import Learns
 from ..settings import TrainingConfig
 from .loop import Objective, Trainer
 
+FASTER_ALONE = 1.1  # times as long with several threads as with one
+
 
 @dataclass(frozen=True)
 class StepTime:
@@ -52,6 +54,16 @@ def seconds_per_step(
     torch.set_rng_state(random_state)
     steady = sorted(times[2:] or times[-1:])  # the first ones allocate
     return StepTime(steady[len(steady) // 3], times[0])  # a burst of other work should not cost half the budget
+
+
+def seconds_alone(model: torch.nn.Module, batches: BatchSource, config: TrainingConfig, *, max_seconds: float) -> float:
+    """Of a step with one thread: where other work is on the machine, several threads wait for each other."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        return seconds_per_step(model, batches, config, max_seconds=max_seconds).each
+    finally:
+        torch.set_num_threads(before)
 
 
 def can_compile(model: torch.nn.Module) -> bool:
