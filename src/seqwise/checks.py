@@ -9,7 +9,7 @@ from .errors import CheckpointError, ConfigError, did_you_mean
 
 FAMILIES = ("ngram", "hmm", "kalman", "window", "conv", "rnn", "gru", "lstm", "elmo", "seq2seq", "transformer", "gpt")
 """The names in MODELS."""
-TASK_NAMES = ["text", "numbers", "label", "tags", "pairs"]
+TASK_NAMES = ["text", "numbers", "label", "tags", "pairs", "reconstruct"]
 """The names in TASKS; those of tasks that are registered come behind."""
 
 
