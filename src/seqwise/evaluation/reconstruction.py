@@ -19,6 +19,7 @@ import torch
 from .. import __version__
 from ..data.row_store import RowStore
 from ..models.contract import Scores, device_of, evaluating
+from ..wording import counted
 from .segments import RESAMPLES, Metric, Segments, interval_in_words
 
 SCORED_PLACES = 4096  # of the rows of a batch
@@ -55,15 +56,18 @@ class ReconstructionScore:
     def _in_words(self) -> str:
         return f"{self.nats_per_token:.4f} ({interval_in_words(self.segments.interval, 4)})"
 
+    def _size(self) -> str:
+        return f"{counted(len(self.nats), 'row')}, {counted(int(self.tokens.sum()), 'token')}"
+
     def headline(self) -> str:
         return (
-            f"rows written again at {self._in_words()} nats per token, of {len(self.nats):,} rows, "
-            f"{int(self.tokens.sum()):,} tokens; the row is known, so this is no likelihood of the text"
+            f"rows written again at {self._in_words()} nats per token, of {self._size()}; "
+            "each was read before, so this is no likelihood of the text"
         )
 
     def rows(self) -> Iterator[tuple[str, str]]:
         yield "nats per token, written again", self._in_words()
-        yield "of", f"{len(self.nats):,} rows, {int(self.tokens.sum()):,} tokens"
+        yield "of", self._size()
         yield "what it is not", "a likelihood of the text: each row was read before it was written"
         yield "signature", f"`{self.signature}`"
 
