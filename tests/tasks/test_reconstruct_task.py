@@ -207,6 +207,7 @@ def test_both_copies_are_looked_at_and_the_second_has_a_cost(base: TrainedRun) -
     pieces = [piece.strip() for piece in found.reading.pieces]
     assert pieces == ["⟨start⟩", *words, "⟨end⟩", *words, "⟨end⟩"]
     assert [math.isnan(bits) for bits in found.reading.bits] == [True] * 6 + [False] * 5
+    assert [bool(options) for options in found.reading.expected] == [False] * 5 + [True] * 5
     store = build_row_store(["the film was fine"], tokenizer_of(base.run), 10)
     nats = float(evaluate_reconstruction(base.model, store).nats[0])
     assert sum(found.reading.bits[6:]) * math.log(2) == pytest.approx(nats, rel=1e-5)

@@ -127,7 +127,8 @@ def read_pair(model: Translator, schema: Schema, source: str, target: str, *, ma
 
 
 def read_copy(model: LanguageModel, tokenizer: Tokenizer, text: str, *, max_tokens: int) -> Reading:
-    """A row, and behind its end the same row again, which alone has a cost."""
+    """A row, and behind its end the same row again, which alone has a cost: what the model would say of the first was
+    never asked of it."""
     store, notes = build_row_store([text], tokenizer, max_tokens), list(unseen_in(tokenizer, text))
     if not len(store.rows):
         raise DataError("there is no text to look at; give at least one character.")
@@ -137,9 +138,10 @@ def read_copy(model: LanguageModel, tokenizer: Tokenizer, text: str, *, max_toke
     ids = [*batch.inputs["tokens"].ids[0].tolist(), tokenizer.boundary]
     once = pieces_in(tokenizer, ids[1 : len(ids) // 2], text)
     reading = _read(model, tokenizer, batch, [START, *once, END, *once, END], ids, notes)
-    is_scored = [False, *batch.targets["tokens"].is_scored[0].tolist()]
-    bits = [cost if counts else math.nan for cost, counts in zip(reading.bits, is_scored, strict=True)]
-    return replace(reading, bits=bits, unit="bits a token, written again")
+    is_scored = batch.targets["tokens"].is_scored[0].tolist()
+    bits = [cost if counts else math.nan for cost, counts in zip(reading.bits, [False, *is_scored], strict=True)]
+    expected = [options if counts else [] for options, counts in zip(reading.expected, is_scored, strict=True)]
+    return replace(reading, bits=bits, expected=expected, unit="bits a token, written again")
 
 
 def pieces_of(tokenizer: Tokenizer, ids: Sequence[int]) -> list[str]:
