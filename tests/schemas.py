@@ -8,6 +8,7 @@ from seqwise.data.schema import (
     NEXT_TOKEN,
     NEXT_VALUES,
     NUMBER,
+    RECONSTRUCTION,
     SEQUENCE,
     TAG,
     LabelSpec,
@@ -18,6 +19,7 @@ from seqwise.data.schema import (
     ValueSpec,
     answer_schema,
     pair_schema,
+    row_schema,
     series_schema,
     tag_schema,
     text_schema,
@@ -50,6 +52,7 @@ def of_kind(kind: str, size: int) -> Schema:
     """Of some kind of target, with tokens, columns or labels in this number."""
     made = {NEXT_TOKEN: of_text(size), NEXT_VALUES: of_numbers(size), SEQUENCE: of_pairs(size)}
     names, words = [str(label) for label in range(size)], TokenSpec(SymbolTokenizer(60), alphabet="0123456789")
+    made[RECONSTRUCTION] = row_schema(SymbolTokenizer(size))
     made |= {LABELS: answer_schema(words, LabelSpec(names), several=True), TAG: tag_schema(words, TagSpec(names))}
     return {**made, LABEL: of_answers(size, num_columns=2), NUMBER: of_answers(0, num_columns=2)}[kind]
 

@@ -23,7 +23,7 @@ FAMILIES = (
     "gpt",
 )
 """The names in MODELS."""
-TASK_NAMES = ["text", "numbers", "label", "tags", "pairs"]
+TASK_NAMES = ["text", "numbers", "label", "tags", "pairs", "reconstruct"]
 """The names in TASKS; those of tasks that are registered come behind."""
 
 

@@ -39,13 +39,16 @@ class DataConfig:
     """Numbers: how many steps ahead forecasts are scored; a season, or 24, where not set."""
     length_ratio: float | None = None
     """Pairs: tokens of a target for each of its source, at most; found in the training part where not set."""
+    row_tokens: int | None = None
+    """Rows to be written again: tokens of a row, at most; longer lines are cut into rows of so many. 100 where not set;
+    Dai & Le (2015) used up to 400, which a state takes much longer to learn to hold."""
     fingerprint: str = ""
     """sha256 of the text of all parts."""
     description: str = ""
     """What the data was taken for."""
 
     def __post_init__(self) -> None:
-        for name in ("season", "horizon"):
+        for name in ("season", "horizon", "row_tokens"):
             value = getattr(self, name)
             if value is not None and min(value if isinstance(value, list) else [value], default=1) < 1:
                 raise ConfigError(f"data.{name} = {value} should be at least 1.")
@@ -106,7 +109,8 @@ class TrainingConfig:
     batch_size: int = 32
     """Rows per step."""
     batch_tokens: int = 0
-    """Pairs: places on either side per step; how many rows that are follows from their length. 0 for other tasks."""
+    """Pairs: places on either side per step; how many rows that are follows from their length. Rows to be written
+    again: places that are read. 0 for other tasks."""
     context: int = 64
     """Tokens per row and step: the window of a GPT, the reach of backpropagation through time of an LSTM."""
     stride: int | None = None

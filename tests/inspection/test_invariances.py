@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from seqwise.api import TrainedRun, train
 from seqwise.data.batch import Batch, Tokens
-from seqwise.data.schema import LABEL, LABELS, NEXT_TOKEN, NEXT_VALUES, NUMBER, SEQUENCE, TAG
+from seqwise.data.schema import LABEL, LABELS, NEXT_TOKEN, NEXT_VALUES, NUMBER, RECONSTRUCTION, SEQUENCE, TAG
 from seqwise.data.store import store_of_text
 from seqwise.goals import GOALS
 from seqwise.inspection.invariances import CHECKS, Invariance, check_run, largest
@@ -45,6 +45,7 @@ DATA = {
     NUMBER: "adding:10",
     TAG: "tags.conll",
     SEQUENCE: "p.tsv",
+    RECONSTRUCTION: "rows.txt",
 }
 RUNS = [(name, kind) for name, row in MODELS.items() for kind in row.learns]
 NAMES = [check.name for check in CHECKS]
@@ -73,6 +74,8 @@ def make_run(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], P
     (folder / "several.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in several))
     tagged = ("".join(f"{word}\t{'N' if word == animal else 'X'}\n" for word in text.split()) for text, animal in texts)
     (folder / "tags.conll").write_text("\n".join(tagged))
+    lines = (" ".join(words[n : n + 1 + n % 5]) for n in range(len(words)))
+    (folder / "rows.txt").write_text("".join(f"{line}\n" for line in lines) * 3)
     (folder / "p.tsv").write_text("".join(f"{word}\t{word[::-1]}{word}\n" for word in words))
 
     def make(family: str, kind: str) -> Path:
@@ -84,7 +87,9 @@ def make_run(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], P
         overrides = SETTINGS.get(family, ["model.model_dim=8"])
         budget = {} if is_counted else {"steps": 2}
         overrides = [*overrides, "model.characters=none"] if kind == TAG and not is_counted else overrides
-        found = train(file if file.exists() else DATA[kind], family, out=path, overrides=overrides, **budget)
+        task = "reconstruct" if kind == RECONSTRUCTION else None
+        source = file if file.exists() else DATA[kind]
+        found = train(source, family, out=path, task=task, overrides=overrides, **budget)
         if isinstance(found.model, nn.Module):
             for weight in found.model.parameters():
                 nn.init.normal_(weight, std=0.4)

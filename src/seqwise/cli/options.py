@@ -9,7 +9,10 @@ import typer
 RunFolder = Annotated[str, typer.Argument(help="Folder of a run.")]
 RunData = Annotated[str | None, typer.Argument(help="File or data set to read.", show_default="the run's own")]
 Task = Annotated[
-    str | None, typer.Option(help="What to learn: text, numbers, label or pairs.", show_default="chosen by the data")
+    str | None,
+    typer.Option(
+        help="What to learn: text, numbers, label, tags, pairs or reconstruct.", show_default="chosen by the data"
+    ),
 ]
 Columns = Annotated[str | None, typer.Option(help="Columns to read, separated by commas; of pairs source and target.")]
 Season = Annotated[

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..data.pipes import owned
+from ..data.schema import STARTS
 from ..errors import ConfigError, did_you_mean
 from ..machine import available_cores, wanted_threads
 from ..tasks import TASKS, Task, task_for, task_named
@@ -68,6 +69,7 @@ class ComparisonRequest:
         parts = (self.valid, self.test)
         valid, test = (None if part is None else absolute(owned([part], self.task)[0]) for part in parts)
         task, cores = task_named(task_for(self.task, sources, self.columns)), available_cores()
+        _check_ranked(task)
         _check_options(task, {"tokenizers": bool(self.tokenizers), "season": self.season is not None})
         for tokenizer in self.tokenizers or ():
             if tokenizer not in TOKENIZERS:
@@ -88,6 +90,16 @@ class ComparisonRequest:
             workers=self.workers,
             threads=min(wanted_threads() or cores, max(1, cores // self.workers)),
             limits=Limits(self.max_parameters, self.max_latency_ms, self.max_megabytes),
+        )
+
+
+def _check_ranked(task: Task) -> None:
+    """Refuse what is learned as a start for something else."""
+    if set(task.kinds) <= set(STARTS):
+        ranked = ", ".join(known.name for known in TASKS.values() if not set(known.kinds) <= set(STARTS))
+        raise ConfigError(
+            f"--task {task.name} learns a start for other models, which only they can judge: train it, go on from it "
+            f"with train --from, and evaluate what comes out. Tasks that are compared: {ranked}."
         )
 
 

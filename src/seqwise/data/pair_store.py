@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -115,6 +116,16 @@ def source_ids(text: str, tokenizer: Tokenizer) -> np.ndarray:
     return np.concatenate([tokenizer.encode(text), [tokenizer.boundary]])
 
 
+class HasSides(Protocol):
+    """Pairs, or rows that are their own source and target."""
+
+    @property
+    def source(self) -> Rows: ...
+    @property
+    def target(self) -> Rows: ...
+    def batch(self, chosen: np.ndarray) -> Batch: ...
+
+
 class PairBatches:
     """Batches of pairs of about the same lengths, shuffled anew in each epoch; the batch of any step by itself.
 
@@ -123,7 +134,7 @@ class PairBatches:
     since targets that differ little in length are in a new order each time.
     """
 
-    def __init__(self, store: PairStore, *, batch_tokens: int, seed: int = 0):
+    def __init__(self, store: HasSides, *, batch_tokens: int, seed: int = 0):
         self.store, self.seed = store, seed
         source, target = store.source.lengths, store.target.lengths
         self._cuts = cuts_by_length(np.maximum(source, target)[np.lexsort((target, source))], batch_tokens)

@@ -6,6 +6,7 @@
     numbers   values -> the next values
     label     tokens or values -> a label, all labels that are right, or a number
     tags      tokens -> a tag for each word, and a label where rows have one
+    reconstruct  tokens, then the same tokens so far -> the next of them
 
 A spec knows its size, encodes what people write, decodes what models answer, and saves itself. The kind of a target
 says what is asked for; every stage that differs by that has a table keyed by it (heads, sizes, scores, measures of a
@@ -41,6 +42,10 @@ TAG = "tag"
 """Of each word of a sequence: which of a few names it has."""
 SEQUENCE = "sequence"
 """Of a source: a sequence of tokens, one after the other."""
+RECONSTRUCTION = "reconstruction"
+"""Of a row of text: the same row again, token by token, behind its end."""
+STARTS = (RECONSTRUCTION,)
+"""What is asked for to learn a start for other models: it is judged by what goes on from it, and never ranked."""
 ASKED_FOR = {
     NEXT_TOKEN: "the next token",
     NEXT_VALUES: "the next row",
@@ -49,6 +54,7 @@ ASKED_FOR = {
     NUMBER: "a number",
     TAG: "a tag for each word",
     SEQUENCE: "a sequence",
+    RECONSTRUCTION: "the same row again",
 }
 """In a sentence."""
 
@@ -415,6 +421,11 @@ def damaged(path: Path) -> CheckpointError:
 def text_schema(tokenizer: Tokenizer) -> Schema:
     """Running text: predict the next token."""
     return Schema({"tokens": TokenSpec(tokenizer)}, {"tokens": "tokens"}, {"tokens": Target("tokens", NEXT_TOKEN)})
+
+
+def row_schema(tokenizer: Tokenizer) -> Schema:
+    """Rows of text: write each again."""
+    return Schema({"tokens": TokenSpec(tokenizer)}, {"tokens": "tokens"}, {"tokens": Target("tokens", RECONSTRUCTION)})
 
 
 def series_schema(values: ValueSpec) -> Schema:

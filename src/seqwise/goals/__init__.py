@@ -8,16 +8,18 @@ labels        of a whole sequence, any number  F1
 number        of a whole sequence              squared error
 tag           of each word                     F1 over entities, or accuracy
 sequence      of tokens, for a source          BLEU, chrF, exact matches
+reconstruction  of a row of text, again          nats per token, the row being known
 """
 
 from __future__ import annotations
 
-from ..data.schema import LABEL, LABELS, NEXT_TOKEN, NEXT_VALUES, NUMBER, SEQUENCE, TAG
+from ..data.schema import LABEL, LABELS, NEXT_TOKEN, NEXT_VALUES, NUMBER, RECONSTRUCTION, SEQUENCE, TAG
 from .answer import AnswerGoal
 from .goal import AnyGoal as AnyGoal
 from .goal import Goal as Goal
 from .next_token import NextTokenGoal
 from .next_values import NextValuesGoal
+from .reconstruction import ReconstructionGoal
 from .sequence import SequenceGoal
 from .tag import TagGoal
 
@@ -29,4 +31,5 @@ GOALS: dict[str, AnyGoal] = {
     NUMBER: AnswerGoal(),
     TAG: TagGoal(),
     SEQUENCE: SequenceGoal(),
+    RECONSTRUCTION: ReconstructionGoal(),
 }

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from html import escape
 
 import numpy as np
 
+from ..layers.contextual import LayerWeights
 from ..pages.charts import Axis, Look, Series
 from ..pages.elements import shown, titled_table
 from ..pages.quantities import number, per_cent
@@ -31,7 +33,7 @@ def answer(one: Inspection, place: int, scales: Scales) -> str:
     if one.evidence is not None:
         body += "" if one.tagging is None else f"<h3>The {escape(one.evidence.target)} of the row</h3>"
         body += _evidence(one, one.evidence, place, scales)
-    return body
+    return body if one.layer_weights is None else body + _layer_weights(one.layer_weights)
 
 
 # -- what moved it -----------------------------------------------------------------------------------------------------
@@ -61,12 +63,26 @@ def _answers(one: Inspection, found: Evidence, *, is_main: bool) -> str:
     told = f"<p>{told}</p>" if told else ""
     if not found.probabilities:
         return told
+    ranked = sorted(zip(found.answers, found.probabilities, strict=True), key=lambda pair: -pair[1])
+    return told + _bars(dict(ranked), bold=said)
+
+
+def _bars(shares: Mapping[str, float], *, bold: Sequence[str] = ()) -> str:
+    """Names with a bar each, in this order."""
     bars = "".join(
-        f"<dt{' class=is-answer' if name in said else ''}>{shown(name, limit=60)}</dt>"
-        f'<dd><meter max="1" value="{probability:.4f}"></meter></dd><dd>{per_cent(probability)}</dd>'
-        for name, probability in sorted(zip(found.answers, found.probabilities, strict=True), key=lambda pair: -pair[1])
+        f"<dt{' class=is-answer' if name in bold else ''}>{shown(name, limit=60)}</dt>"
+        f'<dd><meter max="1" value="{share:.4f}"></meter></dd><dd>{per_cent(share)}</dd>'
+        for name, share in shares.items()
     )
-    return f'{told}<dl class="answers">{bars}</dl>'
+    return f'<dl class="answers">{bars}</dl>'
+
+
+def _layer_weights(found: LayerWeights) -> str:
+    return (
+        '<figure class="is-whole"><figcaption><b>Layers of the features</b>: the learned weight of each layer of '
+        "the language model in what is read beside each word, the lowest first; the same for every text. The mix is "
+        f"multiplied by {number(found.scale, 2)}.</figcaption>{_bars(found.shares)}</figure>"
+    )
 
 
 def _method(found: Evidence, each: Attribution, at: int) -> str:

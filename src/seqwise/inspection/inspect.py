@@ -25,6 +25,7 @@ from ..data.batch import Batch, Tokens
 from ..data.schema import TAG
 from ..data.text_examples import TextStore
 from ..errors import ConfigError, DataError, SeqwiseError
+from ..layers.contextual import LayerWeights, layer_weights
 from ..models import num_parameters
 from ..models.contract import evaluating
 from ..models.ngram import USED
@@ -107,6 +108,8 @@ class Inspection:
     """Texts with a label or a number: what moved the answer."""
     tagging: Tagging | None = None
     """Words with a tag each."""
+    layer_weights: LayerWeights | None = None
+    """Of the features that are read beside words; None where there are none."""
     over_text: list[OverText] = field(default_factory=list)
     tracked: list[Tracking] = field(default_factory=list)
     attention: list[AttentionMap] = field(default_factory=list)
@@ -236,6 +239,7 @@ class _Inspector:
         """What moved the answer to a text, and the tags of its words."""
         if not self.reading.words:
             return
+        self.found.layer_weights = layer_weights(self.model)
         if self.schema.kind == TAG:
             self.found.tagging = find_tagging(self.model, self.schema, self.reading)
         answered = [name for name, target in self.schema.targets.items() if target.head in KINDS]

@@ -220,8 +220,11 @@ def _stepped(model: Any, row: Batch, main: str) -> Iterator[tuple[int, Any]]:
 
 
 def _log_prob(found: Any, wanted: Tokens | Values, step: int) -> Tensor | None:
-    """Of the target at a step, (); None where some of its numbers are missing: of the others alone it is not told."""
+    """Of the target at a step, (); None where it is not scored, or some of its numbers are missing: of the others alone
+    it is not told."""
     if isinstance(wanted, Tokens):
+        if wanted.is_scored is not None and not wanted.is_scored[0, step]:
+            return None
         return found[0, wanted.ids[0, step]]
     if wanted.is_observed is not None and not wanted.is_observed[0, step].all():
         return None

@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ..data.batch import Batch, Tokens
+from ..data.row_store import ROW_TOKENS
 from ..data.schema import (
     LABEL,
     LABELS,
     NEXT_TOKEN,
     NEXT_VALUES,
     NUMBER,
+    RECONSTRUCTION,
     SEQUENCE,
     TAG,
     LabelSpec,
@@ -34,10 +36,11 @@ from ..wording import counted
 from .options import InspectOptions
 from .read_answers import labelled_row, read_labelled, read_tagged, tagged_row
 from .read_numeric import read_example, read_series
-from .reading import Reading, later_steps, prompt_of, read_pair, read_text
+from .reading import Reading, later_steps, prompt_of, read_copy, read_pair, read_text
 from .search_tree import SearchTree, search_tree
 
 MAX_DRAWN_STEPS = 60  # of a search
+NUM_FLOWS = 24  # steps from which gradients are followed back, about
 UNSEEN = 500  # characters of held-out text, where none is given
 
 
@@ -116,7 +119,7 @@ class TextReader:
         return read_text(run.model, run.tokenizer, text, max_tokens=options.max_tokens), text
 
     def flow_steps(self, reading: Reading) -> Sequence[int]:
-        return later_steps(reading, 24)
+        return later_steps(reading, NUM_FLOWS)
 
     def search(self, run: Inspectable, reading: Reading, options: InspectOptions) -> SearchTree:
         """How the text could go on."""
@@ -171,6 +174,47 @@ class PairReader:
         return pair_tokenizers(schema)[1]
 
 
+class RowReader:
+    """A row, read and then written again."""
+
+    has_source = is_running_text = False
+    answers_options: tuple[str, ...] = ()
+    no_gradients = ""
+    no_memory = "it is measured by what comes next, and here a row is written again that was just read."
+
+    def reads_text(self, run: Run) -> bool:
+        return True
+
+    def takes_target(self, run: Run) -> bool:
+        return False
+
+    def read(
+        self, run: Inspectable, text: str | None, target: str | None, options: InspectOptions
+    ) -> tuple[Reading, str]:
+        text = run.unseen_text(UNSEEN) if text is None else text
+        assert text is not None
+        tokenizer = run.run.schema.input("tokens", TokenSpec).tokenizer
+        room = min(options.max_tokens, run.run.config.data.row_tokens or ROW_TOKENS)
+        return read_copy(run.model, tokenizer, text.strip(), max_tokens=room), text
+
+    def flow_steps(self, reading: Reading) -> Sequence[int]:
+        """Of the second copy: what reaches the first is what the state has to carry."""
+        written: list[int] = reading.batch.targets["tokens"].is_scored[0].nonzero().flatten().tolist()
+        return written[:: -(-len(written) // NUM_FLOWS)]
+
+    def search(self, run: Inspectable, reading: Reading, options: InspectOptions) -> SearchTree:
+        """How the row is written again."""
+        model, ids = run.model, reading.batch.inputs["tokens"].ids
+        read, width = ids.shape[1] // 2 + 1, min(options.beam_width or 4, model.vocab_size)
+        boundary = int(ids[0, 0])
+        limit = min(MAX_DRAWN_STEPS, read - 1)
+        config = DecodingConfig(method="beam", beam_width=width, max_tokens=limit, length_penalty=1.0, stop=boundary)
+        return search_tree(model, Batch({"tokens": Tokens(ids[:, :read])}, {}), config)
+
+    def tokenizer(self, schema: Schema) -> Tokenizer | None:
+        return schema.input("tokens", TokenSpec).tokenizer
+
+
 class SeriesReader:
     has_source = is_running_text = False
     answers_options: tuple[str, ...] = ("row",)
@@ -191,7 +235,7 @@ class SeriesReader:
         return reading, f"from row {row:,} of the held-out part on"
 
     def flow_steps(self, reading: Reading) -> Sequence[int]:
-        return later_steps(reading, 24)
+        return later_steps(reading, NUM_FLOWS)
 
     def search(self, run: Inspectable, reading: Reading, options: InspectOptions) -> str:
         return "numbers are not searched for; seqwise predict forecasts them."
@@ -311,5 +355,6 @@ READERS: dict[str, Reader] = {
     NUMBER: AnswerReader(),
     TAG: TagReader(),
     SEQUENCE: PairReader(),
+    RECONSTRUCTION: RowReader(),
 }
 """By the kind of the main target."""

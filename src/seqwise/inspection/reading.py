@@ -17,6 +17,7 @@ from torch import Tensor
 
 from ..data.batch import Batch, Tokens
 from ..data.pair_store import PairStore, Rows, source_ids
+from ..data.row_store import build_row_store
 from ..data.schema import Schema, pair_tokenizers
 from ..errors import DataError
 from ..models.contract import LanguageModel, Translator, device_of, evaluating
@@ -123,6 +124,24 @@ def read_pair(model: Translator, schema: Schema, source: str, target: str, *, ma
     pieces = [START, *pieces_in(writer, wanted.tolist(), target), END]
     reading = _read(model, writer, batch, pieces, framed.tolist(), notes)
     return replace(reading, source=[*pieces_in(reader, given[:-1].tolist(), source.strip()), END])
+
+
+def read_copy(model: LanguageModel, tokenizer: Tokenizer, text: str, *, max_tokens: int) -> Reading:
+    """A row, and behind its end the same row again, which alone has a cost: what the model would say of the first was
+    never asked of it."""
+    store, notes = build_row_store([text], tokenizer, max_tokens), list(unseen_in(tokenizer, text))
+    if not len(store.rows):
+        raise DataError("there is no text to look at; give at least one character.")
+    if len(store.rows) > 1:
+        notes.append(f"the row has more than {max_tokens:,} tokens: the first {max_tokens:,} are read")
+    batch = store.batch(np.arange(1)).to(device_of(model))
+    ids = [*batch.inputs["tokens"].ids[0].tolist(), tokenizer.boundary]
+    once = pieces_in(tokenizer, ids[1 : len(ids) // 2], text)
+    reading = _read(model, tokenizer, batch, [START, *once, END, *once, END], ids, notes)
+    is_scored = batch.targets["tokens"].is_scored[0].tolist()
+    bits = [cost if counts else math.nan for cost, counts in zip(reading.bits, [False, *is_scored], strict=True)]
+    expected = [options if counts else [] for options, counts in zip(reading.expected, is_scored, strict=True)]
+    return replace(reading, bits=bits, expected=expected, unit="bits a token, written again")
 
 
 def pieces_of(tokenizer: Tokenizer, ids: Sequence[int]) -> list[str]:

@@ -17,7 +17,8 @@ from ..data.batch import Batch, Tags, Tokens, Values
 from ..data.examples import ExampleStore
 from ..data.numbers import NumberStore
 from ..data.pair_store import PairStore
-from ..data.schema import LABEL, LABELS, NEXT_TOKEN, NEXT_VALUES, NUMBER, SEQUENCE, TAG
+from ..data.row_store import RowStore
+from ..data.schema import LABEL, LABELS, NEXT_TOKEN, NEXT_VALUES, NUMBER, RECONSTRUCTION, SEQUENCE, TAG
 from ..data.store import TokenStore
 from ..data.text_examples import TextStore
 
@@ -83,6 +84,14 @@ def _of_pairs(store: PairStore, longest: int) -> Iterator[Batch]:
         yield store.batch(fitting[place : place + 1])
 
 
+def _of_rows(store: RowStore, longest: int) -> Iterator[Batch]:
+    """From the shortest row to the longest that fits, both copies of it; the shortest of all where none does."""
+    order = np.argsort(store.rows.lengths, kind="stable")
+    fitting = order[: max(1, int((2 * store.rows.lengths - 2 <= longest).sum()))]
+    for place in np.unique(np.linspace(0, len(fitting) - 1, NUM_ROWS).astype(int)):
+        yield store.batch(fitting[place : place + 1])
+
+
 CUTS: dict[str, Callable[[Any, int], Iterator[Batch]]] = {
     NEXT_TOKEN: _of_text,
     NEXT_VALUES: _of_numbers,
@@ -91,6 +100,7 @@ CUTS: dict[str, Callable[[Any, int], Iterator[Batch]]] = {
     NUMBER: _of_examples,
     TAG: _of_tagged,
     SEQUENCE: _of_pairs,
+    RECONSTRUCTION: _of_rows,
 }
 """By the kind of the main target: how rows of at most so many steps are cut from a store."""
 
@@ -123,7 +133,10 @@ def _with_padding(row: Any, width: int) -> Any:
     length = row.shape[1]
     steps = torch.arange(width)
     repeated = row.map(lambda tensor: tensor[:, steps % length])
-    return replace(repeated, **{MASKS[type(row)]: (steps < length).unsqueeze(0)})
+    is_there = (steps < length).unsqueeze(0)
+    if isinstance(repeated, Tokens) and repeated.is_scored is not None:
+        repeated = replace(repeated, is_scored=repeated.is_scored & is_there)
+    return replace(repeated, **{MASKS[type(row)]: is_there})
 
 
 def _joined(rows: Sequence[Any]) -> Any:

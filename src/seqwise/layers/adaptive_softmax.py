@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ..data.batch import Tokens
-from .stream import Stream
+from .stream import Stream, only_scored
 
 
 class AdaptiveSoftmaxHead(nn.Module):
@@ -56,6 +56,7 @@ class AdaptiveSoftmaxHead(nn.Module):
         """(B,) -> one step."""
         return Tokens(tokens.unsqueeze(1))
 
+    @only_scored
     def score(self, stream: Stream, targets: Tokens) -> Tensor:
         """log p of each target, each cluster asked only for its own: (B, T, D), (B, T) -> (B, T), nats."""
         hidden, wanted = stream.hidden.flatten(0, 1), targets.ids.flatten()  # (N, D), (N,)

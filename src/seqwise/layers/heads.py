@@ -23,7 +23,7 @@ from ..data.batch import Labels, LabelSets, Tags, Tokens, Values
 from .crf import LinearChainCRF
 from .fused_likelihood import fused_loss
 from .notes import note
-from .stream import Prediction, Stream, log_prob_of
+from .stream import Prediction, Stream, log_prob_of, only_scored
 
 LOG_TWO_PI = math.log(2 * math.pi)
 
@@ -53,6 +53,7 @@ class NextTokenHead(nn.Module):
         """-log p of the targets together, part of it asking for every token alike: (N, D), (N,) -> (), nats."""
         return fused_loss(hidden, self.output.weight, targets, smoothing)
 
+    @only_scored
     def score(self, stream: Stream, wanted: Tokens) -> Tensor:
         """log p of each target: (B, T, D), (B, T) -> (B, T), nats."""
         logits, ids = self.output(stream.hidden), wanted.ids

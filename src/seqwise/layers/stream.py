@@ -5,10 +5,15 @@ Shapes: B batch, T steps, D model width, N answers to choose from.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
+from typing import TypeVar
 
 import torch
 from torch import Tensor
+
+from ..data.batch import Tokens
 
 
 @dataclass(frozen=True)
@@ -43,3 +48,21 @@ def log_prob_of(log_probs: Tensor, ids: Tensor) -> Tensor:
     """log p of each answer: (..., N), (...) -> (...); of one that is not known (-1), minus infinity."""
     found = log_probs.gather(-1, ids.clamp(min=0).unsqueeze(-1)).squeeze(-1)
     return found.masked_fill(ids < 0, float("-inf"))
+
+
+H = TypeVar("H")
+Score = Callable[[H, Stream, Tokens], Tensor]
+
+
+def only_scored(score: Score[H]) -> Score[H]:
+    """A head's `score` that computes nothing of targets that do not count: there it says zero."""
+
+    @wraps(score)
+    def of_those_that_count(self: H, stream: Stream, wanted: Tokens) -> Tensor:
+        if wanted.is_scored is None:
+            return score(self, stream, wanted)
+        hidden, ids = stream.hidden[wanted.is_scored], wanted.ids[wanted.is_scored]  # (N, D), (N,)
+        found = score(self, Stream(hidden.unsqueeze(0)), Tokens(ids.unsqueeze(0)))
+        return hidden.new_zeros(wanted.shape).masked_scatter(wanted.is_scored, found)
+
+    return of_those_that_count

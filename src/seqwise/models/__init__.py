@@ -10,7 +10,18 @@ import torch
 from torch import nn
 
 from ..checks import check_family
-from ..data.schema import LABEL, LABELS, NEXT_TOKEN, NEXT_VALUES, NUMBER, SEQUENCE, TAG, Schema, ValueSpec
+from ..data.schema import (
+    LABEL,
+    LABELS,
+    NEXT_TOKEN,
+    NEXT_VALUES,
+    NUMBER,
+    RECONSTRUCTION,
+    SEQUENCE,
+    TAG,
+    Schema,
+    ValueSpec,
+)
 from ..machine import check_memory
 from .contract import HasNumParameters
 from .conv import ConvConfig, build_conv
@@ -95,6 +106,9 @@ class Family:
 
 
 BY_GRADIENTS = dict.fromkeys((NEXT_TOKEN, NEXT_VALUES, LABEL, LABELS, NUMBER, TAG), "gradients")
+BY_A_STATE = {**BY_GRADIENTS, RECONSTRUCTION: "gradients"}
+"""All that was read must pass through a state of fixed size: so a row can be written again only by who understood it.
+Who still sees the row copies it, and who sees the last tokens alone never can."""
 MODELS = {
     "ngram": Family(
         NgramConfig,
@@ -137,14 +151,12 @@ MODELS = {
         "one kernel for all delays, a reach that doubles with each layer",
     ),
     "rnn": Family(
-        RNNConfig, build_rnn, BY_GRADIENTS, 1990, "h, of fixed size", "no limit on how far back an input can be felt"
+        RNNConfig, build_rnn, BY_A_STATE, 1990, "h, of fixed size", "no limit on how far back an input can be felt"
     ),
     "gru": Family(
-        GRUConfig, build_gru, BY_GRADIENTS, 2014, "h, of fixed size", "memory behind two gates instead of three"
+        GRUConfig, build_gru, BY_A_STATE, 2014, "h, of fixed size", "memory behind two gates instead of three"
     ),
-    "lstm": Family(
-        LSTMConfig, build_lstm, BY_GRADIENTS, 1997, "h and c, of fixed size", "gradients survive many steps"
-    ),
+    "lstm": Family(LSTMConfig, build_lstm, BY_A_STATE, 1997, "h and c, of fixed size", "gradients survive many steps"),
     "word2vec": Family(
         Word2VecConfig,
         Word2Vec,

@@ -15,6 +15,7 @@ from ..data.schema import (
     NEXT_TOKEN,
     NEXT_VALUES,
     NUMBER,
+    RECONSTRUCTION,
     TAG,
     LabelSpec,
     Schema,
@@ -230,15 +231,18 @@ class HeadKind:
     """Given the width of what it reads, and the target's spec."""
     sees_all: bool
     """Whether the body may see the whole sequence: nothing that is asked for stands in it."""
+    carries_state: bool = False
+    """Whether a text goes on from one batch to the next; else each row stands alone."""
 
 
 HEADS = {
-    NEXT_TOKEN: HeadKind(_next_token, sees_all=False),
-    NEXT_VALUES: HeadKind(_next_values, sees_all=False),
+    NEXT_TOKEN: HeadKind(_next_token, sees_all=False, carries_state=True),
+    NEXT_VALUES: HeadKind(_next_values, sees_all=False, carries_state=True),
     LABEL: HeadKind(_label, sees_all=True),
     LABELS: HeadKind(_labels, sees_all=True),
     NUMBER: HeadKind(_number, sees_all=True),
     TAG: HeadKind(_tag, sees_all=True),
+    RECONSTRUCTION: HeadKind(_next_token, sees_all=False),
 }
 """By the kind of target."""
 
@@ -265,13 +269,22 @@ def build_model(body: nn.Module, config: NeuralConfig, schema: Schema) -> Headed
         for name, target in schema.targets.items()
     }
     weights = {name: target.weight for name, target in schema.targets.items()}
-    model = HeadedModel(body, heads, weights, schema.main_spec.size, max_steps=config.max_steps, siamese=siamese)
+    carries = HEADS[schema.kind].carries_state
+    model = HeadedModel(
+        body,
+        heads,
+        weights,
+        schema.main_spec.size,
+        max_steps=config.max_steps,
+        siamese=siamese,
+        carries_state=carries,
+    )
     is_text = isinstance(next(iter(schema.specs.values())), TokenSpec)
     if config.max_steps and (not is_text or TAG in schema.kinds or model.continues):
         raise ConfigError(
             f"model.max_steps = {config.max_steps} goes with texts that have a label or a number; drop it."
         )
-    model.can_compile = model.continues or not is_text  # texts differ in length from batch to batch
+    model.can_compile = carries or not is_text  # texts differ in length from batch to batch
     return model
 
 

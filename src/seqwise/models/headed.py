@@ -37,9 +37,11 @@ class HeadedModel(nn.Module):
         *,
         max_steps: int = 0,
         siamese: Siamese | None = None,
+        carries_state: bool = True,
     ):
         """`heads` and the `weights` of their terms by the name of the target; `vocab_size`: answers of the main one;
-        `max_steps`: of longer rows that are answered whole, so many are read; `siamese`: two texts are read apart."""
+        `max_steps`: of longer rows that are answered whole, so many are read; `siamese`: two texts are read apart;
+        `carries_state`: a text goes on from one batch to the next, where the body can."""
         super().__init__()
         self.body, self.head = body, nn.Module()  # type: ignore[assignment]
         for name, head in heads.items():
@@ -49,7 +51,7 @@ class HeadedModel(nn.Module):
         self.weights, self.vocab_size, self.main = dict(weights), vocab_size, next(iter(heads))
         self.context, self.max_steps = self.body.context, max_steps
         self.continues: bool = self.main_head.continues
-        self.carries_state = self.body.carries_state and self.continues
+        self.carries_state = self.body.carries_state and self.continues and carries_state
 
     @property
     def main_head(self) -> Head:
@@ -71,7 +73,7 @@ class HeadedModel(nn.Module):
             if wanted.is_target is not None and wanted.is_target.shape == log_probs.shape:
                 log_probs = log_probs.masked_fill(~wanted.is_target, 0.0)
             terms[name] = Term(-log_probs.sum(), wanted.count(), self.weights[name], over=name)  # (3)
-        return Loss({**terms, **encoded.terms}, encoded.state)
+        return Loss({**terms, **encoded.terms}, encoded.state if self.carries_state else None)
 
     def layers(self, batch: Batch) -> tuple[Tensor, ...]:
         """Embeddings and what each layer hands on, the lowest first: (B, T, width) each."""

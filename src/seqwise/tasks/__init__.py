@@ -5,6 +5,7 @@ numbers    columns of a .csv: predict the next row          log-likelihood, erro
 label      sequences with one answer each                   accuracy, or squared error
 tags       words with a tag each                            F1 over entities, or accuracy
 pairs      a source and its target                          BLEU, chrF, exact matches
+reconstruct  rows of text, to be written again                nats per token of the second copy
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from ..errors import ConfigError, did_you_mean
 from .label import LabelTask
 from .numbers import NumbersTask
 from .pairs import PairsTask
+from .reconstruct import ReconstructTask
 from .tags import TagsTask
 from .task import ReadsQuestions as ReadsQuestions
 from .task import Task as Task
@@ -33,6 +35,7 @@ TASKS: dict[str, Task] = {
     "label": LabelTask(),
     "tags": TagsTask(),
     "pairs": PairsTask(),
+    "reconstruct": ReconstructTask(),
 }
 
 

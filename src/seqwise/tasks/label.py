@@ -77,7 +77,8 @@ class LabelTask:
         if base is not None and isinstance(spec := next(iter(base.specs.values())), TokenSpec):
             tokenizer: Tokenizer = spec.tokenizer
         else:
-            tokenizer = _make_tokenizer(data, config, tell)
+            texts = [text for row in data.parts["train"] for text in row.texts]
+            tokenizer = tokenizer_for_rows(texts, config, tell)
         inputs = TokenSpec(tokenizer, num_texts=data.num_texts)
         return answer_schema(inputs, _answer_spec(data), several=data.asks_for == "labels")
 
@@ -126,8 +127,8 @@ def _answer_spec(data: LabelledData) -> LabelSpec | NumberSpec:
     return LabelSpec(data.labels, [counts[label] for label in data.labels])
 
 
-def _make_tokenizer(data: LabelledData, config: TokenizerConfig, tell: Tell) -> Tokenizer:
-    texts = [text for row in data.parts["train"] for text in row.texts]
+def tokenizer_for_rows(texts: Sequence[str], config: TokenizerConfig, tell: Tell) -> Tokenizer:
+    """Of texts that stand each for itself: the one that was asked for, or words or characters by what they are like."""
     kind, why = config.kind, "as asked"
     if kind == "auto":
         words = sum(len(text.split()) for text in texts) / len(texts)

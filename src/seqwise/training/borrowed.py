@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from torch import Tensor, nn
 
 from ..data.schema import Schema, TokenSpec
 from ..errors import ConfigError
+from ..layers.contextual import layer_weights
 from ..models.elmo import ELMo
 from ..run import Run
 from ..text.words import WordTokenizer
@@ -58,3 +60,10 @@ class Features:
         """The weights that training starts from: those given or fresh ones, with those of the language model."""
         start = dict(model.state_dict()) if weights is None else weights
         return {**start, **{f"{READER}{name}": weight for name, weight in self.weights.items()}}
+
+
+def features_in_words(run: Run, model: object) -> Iterator[str]:
+    """What a run reads beside its words, and how much of each layer: a sentence, or none."""
+    found = layer_weights(model)
+    if found is not None:
+        yield f"Features of {run.config.model.features}: {found}"

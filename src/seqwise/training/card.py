@@ -10,6 +10,7 @@ from ..models import family, num_parameters
 from ..models.contract import Model
 from ..run import Run
 from ..tasks import goal_of, task_named
+from .borrowed import features_in_words
 
 
 def write_card(run: Run, model: Model, score: Score, learned: str) -> str:
@@ -25,7 +26,7 @@ def write_card(run: Run, model: Model, score: Score, learned: str) -> str:
         *_about_vocab(run),
         f"- Parameters: {num_parameters(model):,}",
         f"- Training: {learned}",
-        *(f"- {sentence}" for sentence in _conventions(config.model)),
+        *(f"- {sentence}" for sentence in (*_conventions(config.model), *features_in_words(run, model))),
         "",
         "| validation | value |",
         "| --- | --- |",

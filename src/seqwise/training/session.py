@@ -21,6 +21,7 @@ from ..models.contract import Model
 from ..run import Checkpoint, Run
 from ..tasks import Task, goal_of
 from .averaging import WeightAverage
+from .borrowed import features_in_words
 from .card import write_card
 from .learners import LEARNERS, AnyLearner, WantsStop
 from .loop import Hooks
@@ -87,6 +88,8 @@ class Session:
         """Score the best model, and write the card."""
         best = self.run.load_model()
         self.score = self.score_with(best) if self.score_with else self._score(best, tell)
+        for sentence in features_in_words(self.run, best):
+            tell(sentence)
         self.run.save_card(write_card(self.run, best, self.score, self.learner.in_words(self.run.config)))
         return self.score
 

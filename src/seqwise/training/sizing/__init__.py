@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...data.schema import LABEL, LABELS, NEXT_TOKEN, NEXT_VALUES, NUMBER, SEQUENCE, TAG
+from ...data.schema import LABEL, LABELS, NEXT_TOKEN, NEXT_VALUES, NUMBER, RECONSTRUCTION, SEQUENCE, TAG
 from ...goals.goal import Facts
-from . import answer, next_token, next_values, sequence, tag
+from . import answer, next_token, next_values, reconstruction, sequence, tag
 from .common import DEFAULT_MINUTES as DEFAULT_MINUTES
 from .common import fitting_heads as fitting_heads
 from .common import min_training_bytes as min_training_bytes
@@ -25,6 +25,7 @@ SIZES: dict[str, Callable[[str, Facts], Sizes]] = {
     NUMBER: answer.sizes,
     TAG: tag.sizes,
     SEQUENCE: sequence.sizes,
+    RECONSTRUCTION: reconstruction.sizes,
 }
 """By the kind of target: of which family, given what is known of the data."""
 
