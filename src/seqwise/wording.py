@@ -19,7 +19,13 @@ from .errors import SeqwiseError
 Given = ParamSpec("Given")
 Returned = TypeVar("Returned")
 Kind = TypeVar("Kind", bound=type)
-RENAMED = {"split-at": "split", "set": "overrides", "config": "config_file", "from": "start_from"}
+RENAMED = {
+    "split-at": "split",
+    "set": "overrides",
+    "config": "config_file",
+    "from": "start_from",
+    "labels": "label_counts",
+}
 RENAMED |= {"n-best": "num_results", "num": "num_results", "analogy": "analogies"}
 """Options whose parameter has another name."""
 ONE_WORD = ("model", "task", "tokenizer", "method", "view", "device", "length-form", "from", "config")
@@ -66,6 +72,8 @@ def _argument(option: str, value: str | None, resume: str) -> str:
 
 
 def _literal(option: str, value: str) -> str:
+    if option == "labels":
+        return "[" + ", ".join("None" if part == "all" else part for part in value.strip('"').split(",")) + "]"
     if value.isupper() or re.fullmatch(r"-?\d+(\.\d+)?", value):
         return value
     bare = value.strip('"')
