@@ -13,8 +13,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from seqwise.comparison.compare import _Runner, _Silent
-from seqwise.comparison.jobs import _best_at
 from seqwise.comparison.entrants import FORMS, choose_models, entrants
+from seqwise.comparison.jobs import _best_at
 from seqwise.comparison.plan import (
     MAX_SCORED,
     MIN_SCORED,

@@ -40,6 +40,7 @@ from .plan import (
     timed_name,
 )
 from .results import Comparison, Stage
+from .words import words_for
 from .workspace import Workspace
 
 POLL_SECONDS = 0.3
@@ -132,14 +133,13 @@ class _Runner:
         while not self.is_stopped and (waiting := self._plan_round(tried)):
             trials = next_round(self.settings, waiting)
             tried.update(trial.name for trial in trials)
-            self._work(_round_in_words(trials[0].labels), "train", trials, done="trained")
+            self._work(self._labels_in_words(trials[0].labels), "train", trials, done="trained")
 
     def _plan_round(self, tried: Collection[str]) -> list[Trial]:
         """Those that are not trained yet and still have time for it; what was begun before keeps its share."""
-        plan, before = self.folder.read("plan.json"), {trial.name: trial for trial in self.folder.trials}
-        begun = [trial for trial in before.values() if self._is_begun(trial) or trial.name in tried]
-        names = {trial.name for trial in begun}
-        made = shared_anew(self.settings, self._clock(), self._timings(), names, plan["valid_amount"])
+        plan = self.folder.read("plan.json")
+        begun = [trial for trial in self.folder.trials if self._is_begun(trial) or trial.name in tried]
+        made = shared_anew(self.settings, self._clock(), self._timings(), begun, plan["valid_amount"])
         not_timed = {name: why for name, why in plan["left_out"].items() if why == NOT_TIMED}
         for entry, reason in made.left_out.items():
             if entry not in plan["left_out"]:
@@ -147,6 +147,20 @@ class _Runner:
         self.folder.save_plan([*begun, *made.trials], left_out={**made.left_out, **not_timed})
         waiting = [trial for trial in begun if trial.name not in tried and not self.folder.found(trial.name, "trained")]
         return [*waiting, *made.trials]
+
+    def _plan_in_words(self, trials: Sequence[Trial]) -> str:
+        """What is trained with how many labels, fewest first."""
+        by_labels: dict[int | None, list[str]] = {}
+        for trial in sorted(trials, key=lambda trial: trial.labels or math.inf):
+            by_labels.setdefault(trial.labels, []).append(trial.entrant)
+        rounds = "; ".join(
+            f"{self._labels_in_words(labels)}: {', '.join(dict.fromkeys(names))}" for labels, names in by_labels.items()
+        )
+        return f"{counted(len(trials), 'trial')} will be trained. {rounds}"
+
+    def _labels_in_words(self, labels: int | None) -> str:
+        labelled = words_for(self.folder.read("prepared.json")["kind"]).labelled
+        return f"all {labelled}s" if labels is None else counted(labels, labelled)
 
     def _is_begun(self, trial: Trial) -> bool:
         return (self.folder.run(trial.name) / "config.toml").exists()
@@ -195,7 +209,7 @@ class _Runner:
         enough = minutes_for_all(self.settings, timings, self._clock())
         self.folder.save_plan(made.trials, left_out=made.left_out, valid_amount=amount, minutes_for_all=enough)
         if self.settings.is_by_labels:
-            self.watch.tell(_plan_in_words(made.trials))
+            self.watch.tell(self._plan_in_words(made.trials))
 
     def _plan_second_round(self) -> bool:
         """Whether somebody who was left out can be trained, because the others needed less than was thought."""
@@ -336,20 +350,6 @@ class _Runner:
         self.written = time.monotonic()
         self.folder.save_clock(self._clock(), is_complete=is_complete)
         return write_results(self.folder, {job.name for job in self.server.running})
-
-
-def _round_in_words(labels: int | None) -> str:
-    return "all labels" if labels is None else counted(labels, "label")
-
-
-def _plan_in_words(trials: Sequence[Trial]) -> str:
-    """What is trained with how many labels, fewest first."""
-    by_labels: dict[int | None, list[str]] = {}
-    for trial in sorted(trials, key=lambda trial: trial.labels or math.inf):
-        names = by_labels.setdefault(trial.labels, [])
-        names += [trial.entrant] if trial.entrant not in names else []
-    rounds = "; ".join(f"{_round_in_words(labels)}: {', '.join(names)}" for labels, names in by_labels.items())
-    return f"{counted(len(trials), 'trial')} will be trained. {rounds}"
 
 
 def _told(found: dict[str, Any]) -> str:

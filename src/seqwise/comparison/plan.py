@@ -252,13 +252,14 @@ def second_round(
 
 
 def shared_anew(
-    settings: Settings, spent: float, timings: Mapping[str, Timing], begun: Collection[str], ranked_by: int
+    settings: Settings, spent: float, timings: Mapping[str, Timing], begun: Sequence[Trial], ranked_by: int
 ) -> Ladder:
     """Numbers of labels: all trials that were not `begun`, in what is left of the time. What earlier ones did not need
     is for them; what those took too long for is not there any more."""
+    names = {trial.name for trial in begun}
     everyone = _seeded(settings, settings.contenders, "ladder")
-    waiting = [trial for trial in everyone if trial.name not in begun and trial.timed_as in timings]
-    return _fitting(settings, waiting, timings, seconds_left(settings, spent), ranked_by)
+    waiting = [trial for trial in everyone if trial.name not in names and trial.timed_as in timings]
+    return _fitting(settings, waiting, timings, seconds_left(settings, spent), ranked_by, begun)
 
 
 def next_round(settings: Settings, waiting: Sequence[Trial]) -> list[Trial]:
@@ -277,8 +278,10 @@ def _fitting(
     timings: Mapping[str, Timing],
     seconds: float,
     ranked_by: int = MIN_SCORED,
+    begun: Sequence[Trial] = (),
 ) -> Ladder:
-    """As many entries as can learn something in their shares of the time; the most expensive are left out."""
+    """As many entries as can learn something in their shares of the time; the most expensive are left out. `begun`:
+    trials that have their share, and will be scored too."""
     by_entry: dict[str, list[Trial]] = {}
     for trial in trials:
         by_entry.setdefault(trial.entry, []).append(trial)
@@ -287,7 +290,9 @@ def _fitting(
     needs = {entry: timing.need(labels, ranked_by) for entry, (labels, timing) in timed.items()}
 
     def shared(entries: Collection[str], part: float = 1.0) -> list[Trial]:
-        return _in_shares(settings, [trial for trial in trials if trial.entry in entries], part * seconds, needs)
+        chosen = [trial for trial in trials if trial.entry in entries]
+        lacking = _lacking_to_score(settings, [*begun, *chosen], timings)
+        return _in_shares(settings, chosen, part * (seconds - lacking), needs)
 
     def reason(entry: str, chosen: Sequence[str]) -> str:
         share = next(60 * trial.minutes for trial in shared([*chosen, entry]) if trial.entry == entry)
@@ -303,8 +308,20 @@ def _fitting(
     return Ladder([], {entry: reason(entry, cheapest_first[:0]) for entry in by_entry})
 
 
+def _lacking_to_score(settings: Settings, trials: Sequence[Trial], timings: Mapping[str, Timing]) -> float:
+    """Seconds that the reserve lacks for the least that is scored of each. Of many numbers of labels there are many
+    trials, and each must be loaded once more."""
+    if not settings.is_by_labels:
+        return 0.0
+    timed = [timings.get(trial.timed_as, UNTIMED) for trial in trials]
+    needed = sum(timing.start + min(MIN_SCORED, timing.units) * timing.score for timing in timed) / settings.workers
+    return max(0.0, needed - RESERVE * 60 * settings.minutes)
+
+
 def _why_not(min_seconds: float, share: float) -> str:
     needed, there = duration(min_seconds), duration(share)
+    if share <= 0:
+        return f"to learn anything it needs {needed} on this machine now, and no time is left"
     short = (
         f"its share would be {there}"
         if share < min_seconds and needed != there
