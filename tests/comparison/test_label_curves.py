@@ -11,6 +11,7 @@ import os
 import random
 import re
 import shlex
+import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -379,6 +380,20 @@ def test_going_on_trains_what_is_missing_and_nothing_twice(made: Made) -> None:
     assert made.comparison.is_complete
     assert sorted(job.name for job in made.second if job.kind == "score") == sorted(ALL_TRIALS)
     assert not [job for job in made.second if job.kind in ("time", "prepare")]
+
+
+def test_a_start_that_was_trained_again_is_not_mixed_with_the_old(
+    made: Made, world: Path, terminal: Terminal, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(made.folder, tmp_path / "copy")
+    weights = world / "lm" / "model.safetensors"
+    before = weights.read_bytes()
+    try:
+        weights.write_bytes(before + b" ")
+        told = terminal.refuses("compare", "--resume", "--out", folder)
+    finally:
+        weights.write_bytes(before)
+    assert re.search(r"lm was trained again since the comparison began from it\. Restore it, or begin another", told)
 
 
 def test_few_labels_come_first(made: Made) -> None:

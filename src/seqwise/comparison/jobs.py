@@ -5,6 +5,7 @@ A job is told the folder, the name of a trial, and how to ask whether it should 
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 import shutil
@@ -31,6 +32,7 @@ from ..training.preparing import MAX_VALID_TOKENS, can_learn, prepare, resume, s
 from ..training.request import Request
 from ..training.session import Session
 from ..training.timing import seconds_per_step
+from .entrants import Start
 from .measure import SUBJECTS, Subject, Timer
 from .plan import MIN_SCORED, Settings, Timing, Trial
 from .warm_up import warm_up as warm_up
@@ -86,6 +88,8 @@ def prepare_data(folder: Path, name: str, wants_stop: WantsStop) -> bool:
             "torch": torch.__version__,
         },
     }
+    if settings.start is not None:
+        found["start"] = _weights_of(settings.start)
     found |= subject.passage(data, scored)
     found["seconds"] = time.perf_counter() - began
     workspace.write("prepared.json", found)
@@ -126,16 +130,28 @@ def _processor() -> str:
 
 
 def check_data(folder: Path, name: str, wants_stop: WantsStop) -> bool:
-    """Before a comparison goes on: is the data still what it was?"""
+    """Before a comparison goes on: are the data, and the run that some start from, still what they were?"""
     workspace = Workspace(folder)
-    settings, was = workspace.settings, workspace.read("prepared.json")["data"]["fingerprint"]
+    settings, prepared = workspace.settings, workspace.read("prepared.json")
+    was = prepared["data"]["fingerprint"]
     fingerprint = task_named(settings.task).open(_data_config(workspace)).fingerprint
     if fingerprint != was:
         raise CheckpointError(
             f"{', '.join(settings.source)} has changed since the comparison began (sha256 {fingerprint[:12]}…, was "
             f"{was[:12]}…). Restore it, or begin another comparison."
         )
+    if settings.start is not None and _weights_of(settings.start) != prepared["start"]:
+        raise CheckpointError(
+            f"{settings.start.path} was trained again since the comparison began from it. Restore it, or begin another "
+            "comparison."
+        )
     return False
+
+
+def _weights_of(start: Start) -> str:
+    """A checksum of the weights that some start from."""
+    with (Run.open(Path(start.path)).path / "model.safetensors").open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def time_trial(folder: Path, name: str, wants_stop: WantsStop) -> bool:
