@@ -35,7 +35,7 @@ VERBS = {"train": "train", "compare": "compare", "generate": "load({}).generate"
 VERBS |= {"predict": "load({}).predict", "inspect": "load({}).inspect", "check": "load({}).check"}
 
 SETTINGS = r"[\w.]+=[^\s,;)]*(?:,[\w.]+=[^\s,;)]*)*[^\s,;:).]"
-VALUE = rf'"[^"]*"|-?\d[\w./]*|[A-Z]{{2,}}\b|{SETTINGS}|\w+(?:,\w+)+'  # what cannot be a word of the sentence
+VALUE = rf'"[^"]*"|\w+(?:,\w+)+|-?\d[\w./]*|[A-Z]{{2,}}\b|{SETTINGS}'  # what cannot be a word of the sentence
 OPTION = re.compile(
     rf"--({'|'.join(ONE_WORD)})(?: ([^\s;:,.)](?:[^\s;:,)]*[^\s;:,.)])?))?(?![\w-])|--([a-z][\w-]*)(?: ({VALUE}))?"
 )
@@ -60,6 +60,12 @@ def in_python(sentence: str, *, resume: str = "continue_training") -> str:
     called = COMMAND.sub(lambda found: _call(found[1], found[2].split(), resume), sentence)
     worded = OPTION.sub(lambda found: _argument(found[1] or found[3], found[2] or found[4], resume), called)
     return worded.replace("=....", "=...")  # at the end of a sentence
+
+
+def as_option(parameter: str) -> str:
+    """The way back: start_from is --from."""
+    typed = {name: option for option, name in RENAMED.items()}
+    return f"--{typed.get(parameter, parameter.replace('_', '-'))}"
 
 
 def _argument(option: str, value: str | None, resume: str) -> str:

@@ -1161,7 +1161,7 @@ def test_going_on_needs_to_know_where() -> None:
         (["--workers", "2"], "--workers"),
         (["--seed", "3"], "--seed"),
         (["--max-parameters", "3"], "--max-parameters"),
-        (["--split-at", "80/10/10"], "--split"),
+        (["--split-at", "80/10/10"], "--split-at"),
     ],
 )
 def test_going_on_with_other_options_is_refused(

@@ -27,6 +27,7 @@ from hypothesis import strategies as st
 from runs_by_hand import at_most, prepare
 
 import seqwise
+from seqwise.cli.preflight import label_counts_of
 from seqwise.comparison import compare as module
 from seqwise.comparison import plan, verdict
 from seqwise.comparison.compare import run_comparison
@@ -35,9 +36,20 @@ from seqwise.comparison.fork_server import Job
 from seqwise.comparison.label_curves import label_curves, told_as
 from seqwise.comparison.label_table import label_rows, label_sentences, notes_of_points
 from seqwise.comparison.page import write_page
-from seqwise.comparison.plan import RESERVE, Contender, Settings, Timing, Trial, ladder, next_round, shared_anew
+from seqwise.comparison.plan import (
+    RESERVE,
+    Contender,
+    Settings,
+    Timing,
+    Trial,
+    ladder,
+    minutes_for_all,
+    next_round,
+    shared_anew,
+)
 from seqwise.comparison.request import ComparisonRequest
 from seqwise.comparison.results import Comparison, Entry, Figure, LabelCurves, Metric
+from seqwise.comparison.verdict import recommend
 from seqwise.comparison.workspace import Workspace
 from seqwise.config import to_json
 from seqwise.errors import ConfigError
@@ -45,6 +57,7 @@ from seqwise.evaluation.segments import Segments, joined
 from seqwise.run import Run
 from seqwise.training import planning
 from seqwise.training.sizing import answer
+from seqwise.wording import in_python
 
 START = Start("/somewhere/runs/lm", "lstm")
 WRONG = Metric("share of wrong answers", "wrong", digits=4, complement="accuracy")
@@ -287,6 +300,18 @@ def test_sequences_that_are_no_texts_have_no_number_of_labels(world: Path, termi
     assert not Path("refused").exists()
 
 
+def test_going_on_takes_no_other_numbers_of_labels(world: Path, terminal: Terminal, made: Made) -> None:
+    options = ["--labels", "10", "--from", world / "lm", "--split-at", "80/10/10"]
+    told = terminal.refuses("compare", "--resume", "--out", made.folder, *options)
+    assert told.endswith("goes on with the comparison's own settings; drop --split-at, --from, --labels.")
+
+
+def test_what_is_typed_becomes_numbers() -> None:
+    assert label_counts_of("100, 500,all") == [100, 500, None]
+    assert label_counts_of(None) is None
+    assert in_python("--labels 100,all") == "label_counts=[100, None]"
+
+
 def test_python_is_told_what_is_wrong_with_a_number_of_labels() -> None:
     with pytest.raises(ConfigError, match=r"--labels 0 should be at least 1, or all"):
         ComparisonRequest("x.csv", label_counts=[0])
@@ -504,6 +529,43 @@ def test_the_terminal_shows_the_table_of_labels_first(made: Made) -> None:
     assert lines[2].split()[:3] == ["model", "20", "labels"]
     assert [line.split("  ")[0] for line in lines[3:7]] == ["ngram-bag", "lstm", "lstm-from-lm", "lstm-from-lm − lstm"]
     assert "With all 144 labels:" in lines
+
+
+def test_without_numbers_of_labels_a_start_is_one_more_row(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan, "STILL_IMPROVING", 2.0)  # no finals
+    path = world / "one-more"
+    with at_most(120):
+        found = seqwise.compare(
+            world / "reviews.csv", models=["lstm"], start_from=world / "lm", minutes=0.8, out=path, seeds=1
+        )
+    assert {entry.name: entry.status for entry in found.ladder} == {"lstm": "done", "lstm-from-lm": "done"}
+    assert found.label_curves is None
+    assert found.entry("lstm-from-lm").start_from == str((world / "lm").resolve())
+    assert len({entry.minutes for entry in found.ladder}) == 1  # equal shares, as ever
+    assert len(found.gaps) <= 1
+    assert "by-labels" not in (path / "report.html").read_text(encoding="utf-8").partition("<main>")[2]
+    assert "--labels" not in found.command
+
+
+@given(st.integers(1, 3), st.integers(1, 3), st.floats(0.1, 20), st.floats(0.001, 0.1))
+def test_the_budget_that_is_said_to_be_enough_for_all_numbers_of_labels_is(
+    seeds: int, workers: int, start: float, update: float
+) -> None:
+    settings, found = asked(seeds=seeds, workers=workers), timings(start=start, update=update)
+    enough = minutes_for_all(settings, found, 10.0)
+    assert not ladder(replace(settings, minutes=1.001 * enough), 10.0, found).left_out
+
+
+@pytest.mark.parametrize(
+    ("start_from", "told"), [("", "the same family from scratch"), ("runs/other", "from other (95")]
+)
+def test_a_start_is_set_against_the_same_family_with_another(start_from: str, told: str) -> None:
+    wrong, better = np.arange(400) % 2 == 0, np.arange(400) % 4 == 0
+    names = {"lstm-from-lm": segments(better), "lstm": segments(wrong)}
+    entries = [entry("lstm-from-lm", 0.25, start_from="runs/lm", valid=0.25), entry("lstm", 0.5, start_from=start_from)]
+    winner, sentences = recommend([replace(one, bytes_on_disk=1) for one in entries], names, WRONG)
+    assert winner == "lstm-from-lm"
+    assert told in sentences[0]
 
 
 # -- from scores to curves -------------------------------------------------------------------------------------------

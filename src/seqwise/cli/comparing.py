@@ -21,7 +21,7 @@ from ..comparison.table import ladder_title, table_rows
 from ..comparison.words import Words
 from ..comparison.workspace import Workspace
 from ..errors import ConfigError
-from ..wording import counted
+from ..wording import as_option, counted
 from .progress import LINE_SECONDS
 from .results import say_results
 from .tables import columns
@@ -38,7 +38,7 @@ def run_compare(
         if out is None:
             raise ConfigError("--resume needs to know which comparison: add --out FOLDER.")
         if data or options:
-            named = ", ".join([*data, *(f"--{name.replace('_', '-')}" for name in options)])
+            named = ", ".join([*data, *map(as_option, options)])
             raise ConfigError(f"--resume goes on with the comparison's own settings; drop {named}.")
         settings, path = None, out
     else:

@@ -116,7 +116,7 @@ def _counts_there(settings: Settings, name: str, store: Sized) -> tuple[list[int
     if not isinstance(store, TextStore):
         raise ConfigError(f"--labels goes with texts that have labels or tags, and {name} is no text; drop it.")
     counts = [None if labels is None or labels >= len(store) else labels for labels in settings.label_counts]
-    more = ", ".join(str(labels) for labels in settings.label_counts if labels is not None and labels >= len(store))
+    more = ",".join(str(labels) for labels in settings.label_counts if labels is not None and labels >= len(store))
     notes = [f"the training part has {len(store):,} rows, so that --labels {more} stands for all"] if more else []
     return list(dict.fromkeys(counts)), notes
 

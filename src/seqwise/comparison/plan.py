@@ -174,6 +174,11 @@ class Timing:
         learning = max(MIN_SECONDS, PLANNED_UPDATES * self.update / TRAINING_SHARE)
         return self.start + learning + min(ranked_by, self.units) * self.score
 
+    @property
+    def scoring_seconds(self) -> float:
+        """To be loaded once more, and scored on the least."""
+        return self.start + min(MIN_SCORED, self.units) * self.score
+
     def need(self, labels: int | None, ranked_by: int = MIN_SCORED) -> float:
         """The share with which so many labels are learned from to the end; without end where nobody knows."""
         if labels is None or not self.updates_per_row:
@@ -313,8 +318,7 @@ def _lacking_to_score(settings: Settings, trials: Sequence[Trial], timings: Mapp
     trials, and each must be loaded once more."""
     if not settings.is_by_labels:
         return 0.0
-    timed = [timings.get(trial.timed_as, UNTIMED) for trial in trials]
-    needed = sum(timing.start + min(MIN_SCORED, timing.units) * timing.score for timing in timed) / settings.workers
+    needed = sum(timings.get(trial.timed_as, UNTIMED).scoring_seconds for trial in trials) / settings.workers
     return max(0.0, needed - RESERVE * 60 * settings.minutes)
 
 
@@ -337,9 +341,12 @@ def minutes_for(settings: Settings, min_seconds: Sequence[float], spent: float) 
 
 
 def minutes_for_all(settings: Settings, timings: Mapping[str, Timing], spent: float) -> float:
-    """The shortest budget in which nobody is left out; who was not timed is thought to be no slower than the others."""
+    """A budget in which nobody is left out; who was not timed is thought to be no slower than the others."""
     num_trials = len(settings.contenders) * settings.seeds
-    return minutes_for(settings, [max(timing.min_seconds() for timing in timings.values())] * num_trials, spent)
+    slowest = max(timing.min_seconds() for timing in timings.values())
+    if settings.is_by_labels:  # more than the reserve may be needed to score them all
+        slowest += max(timing.scoring_seconds for timing in timings.values())
+    return minutes_for(settings, [slowest] * num_trials, spent)
 
 
 def amount_to_validate(trials: Sequence[Trial], timings: Mapping[str, Timing]) -> int:

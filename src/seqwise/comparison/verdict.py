@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 
@@ -190,8 +191,7 @@ def _why(winner: Entry, entries: Sequence[Entry], segments: dict[str, Segments],
     low, high = (f"{edge:.{metric.digits}f}" for edge in found.interval)
     if found.is_distinguishable and found.gain > 0:
         how_much = f"{found.gain:.{metric.digits}f} {more} than {other.name}"
-        following = "the next family" if other.family != winner.family else "the next of another start"
-        return f"{use}, {how_much}, {following} (95 %: {low} to {high} on the same segments)."
+        return f"{use}, {how_much}, {_which(other, winner)} (95 %: {low} to {high} on the same segments)."
     if found.is_distinguishable:
         gain = f"{-found.gain:.{metric.digits}f}"
         return f"{use}. Validation chose it; on the scored part {other.name} has {gain} {more}, so look at both."
@@ -203,6 +203,12 @@ def _why(winner: Entry, entries: Sequence[Entry], segments: dict[str, Segments],
 def _is_another(entry: Entry, winner: Entry) -> bool:
     """Whether it is of another family, or of the same with another start."""
     return (entry.family, entry.start_from) != (winner.family, winner.start_from)
+
+
+def _which(other: Entry, winner: Entry) -> str:
+    if other.family != winner.family:
+        return "the next family"
+    return f"the same family from {Path(other.start_from).name if other.start_from else 'scratch'}"
 
 
 def _trade_off(winner: Entry, entries: Sequence[Entry], metric: Metric) -> list[str]:
