@@ -19,7 +19,13 @@ from .errors import SeqwiseError
 Given = ParamSpec("Given")
 Returned = TypeVar("Returned")
 Kind = TypeVar("Kind", bound=type)
-RENAMED = {"split-at": "split", "set": "overrides", "config": "config_file", "from": "start_from"}
+RENAMED = {
+    "split-at": "split",
+    "set": "overrides",
+    "config": "config_file",
+    "from": "start_from",
+    "labels": "label_counts",
+}
 RENAMED |= {"n-best": "num_results", "num": "num_results", "analogy": "analogies"}
 """Options whose parameter has another name."""
 ONE_WORD = ("model", "task", "tokenizer", "method", "view", "device", "length-form", "from", "config")
@@ -29,7 +35,7 @@ VERBS = {"train": "train", "compare": "compare", "generate": "load({}).generate"
 VERBS |= {"predict": "load({}).predict", "inspect": "load({}).inspect", "check": "load({}).check"}
 
 SETTINGS = r"[\w.]+=[^\s,;)]*(?:,[\w.]+=[^\s,;)]*)*[^\s,;:).]"
-VALUE = rf'"[^"]*"|-?\d[\w./]*|[A-Z]{{2,}}\b|{SETTINGS}|\w+(?:,\w+)+'  # what cannot be a word of the sentence
+VALUE = rf'"[^"]*"|\w+(?:,\w+)+|-?\d[\w./]*|[A-Z]{{2,}}\b|{SETTINGS}'  # what cannot be a word of the sentence
 OPTION = re.compile(
     rf"--({'|'.join(ONE_WORD)})(?: ([^\s;:,.)](?:[^\s;:,)]*[^\s;:,.)])?))?(?![\w-])|--([a-z][\w-]*)(?: ({VALUE}))?"
 )
@@ -56,6 +62,12 @@ def in_python(sentence: str, *, resume: str = "continue_training") -> str:
     return worded.replace("=....", "=...")  # at the end of a sentence
 
 
+def as_option(parameter: str) -> str:
+    """The way back: start_from is --from."""
+    typed = {name: option for option, name in RENAMED.items()}
+    return f"--{typed.get(parameter, parameter.replace('_', '-'))}"
+
+
 def _argument(option: str, value: str | None, resume: str) -> str:
     if option == "resume":
         return f"seqwise.{resume}" + (f" {value}" if value else "")
@@ -66,6 +78,8 @@ def _argument(option: str, value: str | None, resume: str) -> str:
 
 
 def _literal(option: str, value: str) -> str:
+    if option == "labels":
+        return "[" + ", ".join("None" if part == "all" else part for part in value.strip('"').split(",")) + "]"
     if value.isupper() or re.fullmatch(r"-?\d+(\.\d+)?", value):
         return value
     bare = value.strip('"')

@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
+from comparison.in_process import Here
 from runs_by_hand import at_most, prepare
 
 import seqwise
@@ -38,8 +38,7 @@ from seqwise.comparison import compare as module
 from seqwise.comparison import plan, verdict
 from seqwise.comparison.aggregate import aggregate, repeat_command
 from seqwise.comparison.compare import run_comparison
-from seqwise.comparison.fork_server import STOPPED, Ended, Job
-from seqwise.comparison.jobs import JOBS
+from seqwise.comparison.fork_server import Job
 from seqwise.comparison.plan import Settings
 from seqwise.comparison.request import ComparisonRequest
 from seqwise.comparison.results import Comparison, Entry
@@ -74,49 +73,6 @@ def make_text() -> str:
 
 
 # -- in place of processes -------------------------------------------------------------------------------------------
-
-
-class Here:
-    """In place of the fork server: jobs in this process, one at a time, in the order in which they are started."""
-
-    def __init__(self, folder: Path):
-        self.folder, self.is_stopping = folder, False
-        self.running: list[Job] = []
-        (folder / "logs").mkdir(parents=True, exist_ok=True)
-
-    def start(self, job: Job) -> None:
-        self.running.append(job)
-
-    def stop_all(self) -> None:
-        self.is_stopping = True
-
-    def ended(self, timeout: float = 0.5) -> Iterator[Ended]:
-        if not self.running:
-            return
-        job = self.running.pop(0)
-        if self.is_stopping:
-            yield Ended(job, STOPPED, 0, "stopped before it was done")
-            return
-        threads = torch.get_num_threads()
-        try:
-            with contextlib.redirect_stdout(io.StringIO()):
-                peak_bytes = self.work(job)
-            yield Ended(job, 0, peak_bytes, "")
-        except SeqwiseError as error:
-            yield Ended(job, 2, 0, str(error))
-        finally:
-            torch.set_num_threads(threads)
-
-    def work(self, job: Job) -> int:
-        """Bytes that it needed."""
-        JOBS[job.kind](self.folder, job.name, lambda: False)
-        return 100_000_000
-
-    def __enter__(self) -> Here:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
 
 
 FOUND_BY = {"time": "timed", "train": "trained", "score": "scored"}
@@ -1205,7 +1161,7 @@ def test_going_on_needs_to_know_where() -> None:
         (["--workers", "2"], "--workers"),
         (["--seed", "3"], "--seed"),
         (["--max-parameters", "3"], "--max-parameters"),
-        (["--split-at", "80/10/10"], "--split"),
+        (["--split-at", "80/10/10"], "--split-at"),
     ],
 )
 def test_going_on_with_other_options_is_refused(

@@ -13,9 +13,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from seqwise.comparison.compare import _Runner, _Silent
+from seqwise.comparison.entrants import FORMS, choose_models, entrants
 from seqwise.comparison.jobs import _best_at
 from seqwise.comparison.plan import (
-    FORMS,
     MAX_SCORED,
     MIN_SCORED,
     MIN_SECONDS,
@@ -29,9 +29,7 @@ from seqwise.comparison.plan import (
     Trial,
     amount_to_score,
     amount_to_validate,
-    choose_models,
     choose_seeds,
-    entrants,
     entry_name,
     finals,
     ladder,

@@ -69,6 +69,8 @@ def compare(
     minutes: Annotated[float | None, typer.Option(help="Wall-clock budget in minutes.", show_default="10")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder of the results.", show_default="runs/DATA-compare")] = None,
     models: Annotated[str | None, typer.Option(help="Families, separated by commas.", show_default="all")] = None,
+    start_from: shared.StartFrom = None,
+    labels: shared.Labels = None,
     tokenizers: Annotated[
         str | None,
         typer.Option(help="Tokenizers, separated by commas: char, bpe or word.", show_default="chosen by the data"),
@@ -88,11 +90,15 @@ def compare(
     resume: Annotated[bool, typer.Option("--resume", help="Continue the comparison in --out.")] = False,
     as_json: shared.AsJson = False,
 ) -> None:
-    """Find the model for your data: train all families under one budget, rank them, recommend one."""
-    from .preflight import check_models, check_not_empty, given_data
+    """Find the model for your data: train all families under one budget, rank them, recommend one.
+
+    With --labels, how well each does with how many labels; with --from, what a start from another run is worth.
+    """
+    from .preflight import check_models, check_not_empty, check_runs, given_data, label_counts_of
 
     check_not_empty(models=shared.names_of(models), tokenizers=shared.names_of(tokenizers))
     check_models(shared.names_of(models))
+    check_runs(*([start_from] if start_from is not None else []))
     if not resume:
         data, valid, test = given_data(data or [], task=task, columns=shared.names_of(columns), valid=valid, test=test)
     elif out is not None:
@@ -101,7 +107,7 @@ def compare(
 
     options: dict[str, Any] = {"minutes": minutes, "seeds": seeds, "task": task, "split": split_at}
     options |= {"models": shared.names_of(models), "tokenizers": shared.names_of(tokenizers), "season": season}
-    options |= {"columns": shared.names_of(columns)}
+    options |= {"columns": shared.names_of(columns), "start_from": start_from, "label_counts": label_counts_of(labels)}
     options |= {"valid": valid, "test": test, "seed": seed or None, "workers": workers if workers != 1 else None}
     options |= {"max_parameters": max_parameters, "max_latency_ms": max_latency_ms, "max_megabytes": max_megabytes}
     given = {name: value for name, value in options.items() if value is not None}
@@ -146,7 +152,7 @@ def train(
     config: Annotated[Path | None, typer.Option(help="TOML file of settings.")] = None,
     set_: Annotated[list[str] | None, typer.Option("--set", help="Override, such as model.num_layers=2.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")] = False,
-    start_from: Annotated[Path | None, typer.Option("--from", help="Start from the weights of another run.")] = None,
+    start_from: shared.StartFrom = None,
     as_json: shared.AsJson = False,
 ) -> None:
     """Train a model on text, pairs of sequences or columns of numbers."""

@@ -14,12 +14,14 @@ import typer
 from ..api import free_path
 from ..comparison.aggregate import write_results
 from ..comparison.compare import Watch, run_comparison
+from ..comparison.label_table import how_to_read, label_rows, notes_of_points
 from ..comparison.request import ComparisonRequest
-from ..comparison.results import Comparison
-from ..comparison.table import table_rows
+from ..comparison.results import Comparison, LabelCurves
+from ..comparison.table import ladder_title, table_rows
+from ..comparison.words import Words
 from ..comparison.workspace import Workspace
 from ..errors import ConfigError
-from ..wording import counted
+from ..wording import as_option, counted
 from .progress import LINE_SECONDS
 from .results import say_results
 from .tables import columns
@@ -36,7 +38,7 @@ def run_compare(
         if out is None:
             raise ConfigError("--resume needs to know which comparison: add --out FOLDER.")
         if data or options:
-            named = ", ".join([*data, *(f"--{name.replace('_', '-')}" for name in options)])
+            named = ", ".join([*data, *map(as_option, options)])
             raise ConfigError(f"--resume goes on with the comparison's own settings; drop {named}.")
         settings, path = None, out
     else:
@@ -59,6 +61,10 @@ def rebuild_report(path: Path) -> None:
 
 
 def show(found: Comparison, path: Path) -> None:
+    if found.label_curves is not None:
+        _show_by_labels(found.label_curves, found.words)
+        say(f"{ladder_title(found)}:")
+        say()
     for line in columns(table_rows(found)):
         say(line)
     for sentence in found.recommendation:
@@ -66,6 +72,13 @@ def show(found: Comparison, path: Path) -> None:
         say(sentence)
     say()
     say(f"report: {path / 'report.html'}")
+
+
+def _show_by_labels(curves: LabelCurves, words: Words) -> None:
+    say(how_to_read(curves))
+    say()
+    for line in (*columns(label_rows(curves, words)), *notes_of_points(curves), ""):
+        say(line)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -26,6 +27,13 @@ Test = Annotated[str | None, typer.Option(help="File to test on.")]
 SplitAt = Annotated[
     str | None,
     typer.Option(help="Shares of the training, validation and test part in per cent.", show_default="90/5/5"),
+]
+StartFrom = Annotated[Path | None, typer.Option("--from", help="Start from the weights of another run.")]
+Labels = Annotated[
+    str | None,
+    typer.Option(
+        help="Labels or tagged sentences to learn from, each number in turn: 100,500,all.", show_default="all"
+    ),
 ]
 Split = Annotated[str | None, typer.Option(help="Part to read: valid or test.", show_default="the run's test part")]
 Horizon = Annotated[int | None, typer.Option(help="Numbers: steps ahead to forecast.", show_default="24")]

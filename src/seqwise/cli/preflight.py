@@ -23,6 +23,20 @@ def check_models(names: Sequence[str] | None) -> None:
             raise ConfigError(f'unknown family "{name}". {did_you_mean(name, FAMILIES)}')
 
 
+def label_counts_of(listed: str | None) -> list[int | None] | None:
+    """ "100,500,all": numbers of labels, and None for all of them."""
+    if listed is None:
+        return None
+    words = [word.strip() for word in listed.split(",")]
+    for word in words:
+        if word != "all" and not (word.isdecimal() and word.isascii() and int(word) > 0):
+            raise ConfigError(
+                f'--labels: "{word}" is no number of labels. Write numbers above 0, or all, with commas between: '
+                "--labels 100,500,all"
+            )
+    return [None if word == "all" else int(word) for word in words]
+
+
 def check_not_empty(**options: str | Sequence[str] | None) -> None:
     """An option that was given, but with nothing in it, is a mistake (a variable that is not set), not the default."""
     for name, value in options.items():

@@ -16,11 +16,14 @@ from ..config import to_json
 from ..evaluation.segments import Metric, Segments, joined
 from ..tasks import task_of
 from .baselines import Baseline
+from .label_curves import label_curves
+from .label_table import label_sentences
 from .page import write_page
-from .plan import Settings, Trial, entrants, entry_name
-from .results import Comparison, Entry, Figure, Match, Point, of_answers, with_new_names
+from .plan import Settings, Trial, entry_name, timed_name
+from .results import Comparison, Entry, Figure, LabelCurves, Match, Point, of_answers, with_new_names
 from .table import write_markdown
 from .verdict import find_gaps, mark_candidate, mark_front, mark_limits, rank, recommend
+from .words import words_for
 from .workspace import Workspace
 
 MAX_SENTENCES = 4
@@ -30,11 +33,12 @@ LATE = "ended before its last step: the machine was slower than when its steps w
 
 def aggregate(workspace: Workspace, running: Collection[str] = ()) -> Comparison:
     """`running`: trials that are at work now."""
-    settings, trials, is_complete = workspace.settings, workspace.trials, workspace.is_complete
+    trials, is_complete = workspace.trials, workspace.is_complete
     prepared = workspace.read_if_there("prepared.json") or {
-        "data": {"name": ", ".join(settings.source)},
+        "data": {"name": ", ".join(workspace.settings.source)},
         "scored": "test",
     }
+    settings = replace(workspace.settings, label_counts=prepared.get("label_counts", workspace.settings.label_counts))
     segments: dict[str, Segments] = {}
     entries: list[Entry] = []
     metric, plan = _metric(workspace, trials), workspace.read_if_there("plan.json") or {}
@@ -42,15 +46,18 @@ def aggregate(workspace: Workspace, running: Collection[str] = ()) -> Comparison
     enough = plan.get("minutes_for_all", settings.minutes)
     for name in dict.fromkeys(trial.entry for trial in trials):
         seeds = [trial for trial in trials if trial.entry == name]
-        entry, found = _entry(workspace, seeds, prepared.get("tokenizers", {}), running, metric)
+        entry, found = _entry(workspace, settings, seeds, prepared.get("tokenizers", {}), running, metric)
         entry = mark_candidate(entry, validated.get(name), baselines.get(seeds[0].tokenizer), metric, settings.minutes)
         entries.append(mark_limits(entry, settings.limits))
         if found is not None:
             segments[name] = found
-    entries = mark_front([*entries, *_left_out(settings, plan)], metric)
+    entries += _left_out(settings, plan, {entry.name for entry in entries})
+    curves = _label_curves(settings, entries, segments, metric, prepared.get("train_rows", 0))
+    entries = mark_front([entry for entry in entries if entry.labels == settings.label_counts[-1]], metric)
     winner, sentences = None, list[str]()
     if segments or is_complete:
         winner, sentences = recommend(entries, segments, metric, settings.source, validated, enough)
+    sentences = [*sentences, *_why_finals(workspace, is_complete)][:MAX_SENTENCES]
     ladder, final = (rank([e for e in entries if e.stage == stage], metric) for stage in ("ladder", "final"))
     held_out = prepared.get("held_out_match")
     return Comparison(
@@ -64,7 +71,7 @@ def aggregate(workspace: Workspace, running: Collection[str] = ()) -> Comparison
         workers=settings.workers,
         threads=plan.get("threads", settings.threads),
         command=repeat_command(settings, workspace.path),
-        seconds=_seconds(workspace, trials),
+        seconds=_seconds(workspace, settings, trials),
         machine=prepared.get("machine", {}),
         limits=settings.limits.to_dict(),
         ladder=ladder,
@@ -72,7 +79,8 @@ def aggregate(workspace: Workspace, running: Collection[str] = ()) -> Comparison
         gaps=find_gaps(ladder, segments),
         baseline=_shown_baseline(list(baselines.values()), metric),
         winner=winner,
-        recommendation=[*sentences, *_why_finals(workspace, is_complete)][:MAX_SENTENCES],
+        recommendation=[*sentences, *(label_sentences(curves, words_for(prepared.get("kind", ""))) if curves else [])],
+        label_curves=curves,
         passage=prepared.get("passage", ""),
         examples=[(row, text, answer) for row, text, answer in prepared.get("examples", ())],
         tagged=[(row, words, tags) for row, words, tags in prepared.get("tagged", ())],
@@ -94,7 +102,10 @@ def write_results(workspace: Workspace, running: Collection[str] = ()) -> Compar
 
 def repeat_command(settings: Settings, out: Path) -> str:
     words = ["seqwise", "compare", *settings.source, "--minutes", f"{settings.minutes:g}"]
-    words += ["--models", ",".join(settings.models), "--seeds", str(settings.seeds)]
+    words += ["--models", ",".join(_asked_models(settings)), "--seeds", str(settings.seeds)]
+    words += ["--from", settings.start.path] if settings.start else []
+    labels = ",".join("all" if labels is None else str(labels) for labels in settings.label_counts)
+    words += ["--labels", labels] if settings.is_by_labels else []
     words += ["--workers", str(settings.workers)] if settings.workers > 1 else []
     words += ["--tokenizers", ",".join(settings.tokenizers)] if settings.tokenizers != ["auto"] else []
     for option, value in (("--valid", settings.valid), ("--test", settings.test), ("--split-at", settings.split)):
@@ -112,17 +123,32 @@ def repeat_command(settings: Settings, out: Path) -> str:
     return shlex.join(words)
 
 
+def _asked_models(settings: Settings) -> list[str]:
+    """Without who starts from a run, where its family takes part anyway."""
+    found = [(name, settings.entrant(name)) for name in settings.models]
+    scratch = {entrant.family for _, entrant in found if entrant.start is None}
+    return [name for name, entrant in found if entrant.start is None or entrant.family not in scratch]
+
+
 def _entry(
-    workspace: Workspace, seeds: list[Trial], kinds: dict[str, str], running: Collection[str], metric: Metric
+    workspace: Workspace,
+    settings: Settings,
+    seeds: list[Trial],
+    kinds: dict[str, str],
+    running: Collection[str],
+    metric: Metric,
 ) -> tuple[Entry, Segments | None]:
     """The seeds of one entry together; those that failed are named in its notes where others did not."""
     first = seeds[0]
+    start = settings.entrant(first.entrant).start
     made = Entry(
         first.entry,
         first.family,
         kinds.get(first.tokenizer, ""),
         first.stage,
         minutes=sum(trial.minutes for trial in seeds),
+        start_from=start.path if start else "",
+        labels=first.labels,
     )
     trained = {trial.name: found for trial in seeds if (found := workspace.found(trial.name, "trained"))}
     failed = {trial.name: found["reason"] for trial in seeds if (found := workspace.found(trial.name, "failed"))}
@@ -193,15 +219,28 @@ def _with_scores(made: Entry, scored: list[dict[str, Any]], metric: Metric) -> t
     return made, together
 
 
-def _left_out(settings: Settings, plan: dict[str, Any]) -> list[Entry]:
-    """Those for which a share of the time was too short, as entries."""
-    reasons = plan.get("left_out", {})
-    return [
-        Entry(name, entrants(settings.task)[model].family, "", "ladder", 0.0, "left out", reasons[name])
-        for model in settings.models
-        for tokenizer in settings.tokenizers
-        if (name := entry_name(settings, model, tokenizer, "ladder")) in reasons
-    ]
+def _left_out(settings: Settings, plan: dict[str, Any], trained: Collection[str]) -> list[Entry]:
+    """Those for which a share of the time was too short, as entries; not who has been `trained` with some seeds."""
+    reasons, made = plan.get("left_out", {}), []
+    for name, tokenizer, labels in settings.contenders:
+        entrant, entry = settings.entrant(name), entry_name(settings, name, tokenizer, labels=labels)
+        if entry in reasons and entry not in trained:
+            left_out = Entry(entry, entrant.family, "", "ladder", 0.0, "left out", reasons[entry], labels=labels)
+            made.append(replace(left_out, start_from=entrant.start.path if entrant.start else ""))
+    return made
+
+
+def _label_curves(
+    settings: Settings, entries: Sequence[Entry], segments: dict[str, Segments], metric: Metric, num_rows: int
+) -> LabelCurves | None:
+    """Where numbers of labels were asked for."""
+    if not settings.is_by_labels or not num_rows:
+        return None
+    by_name, curves = {entry.name: entry for entry in entries}, {}
+    for name, tokenizer, labels in settings.contenders:
+        if entry := by_name.get(entry_name(settings, name, tokenizer, labels=labels)):
+            curves[entry_name(settings, name, tokenizer), labels or num_rows] = entry
+    return label_curves(curves, segments, metric, [labels or num_rows for labels in settings.label_counts], num_rows)
 
 
 def _baselines(workspace: Workspace) -> dict[str, Baseline]:
@@ -237,16 +276,16 @@ def _metric(workspace: Workspace, trials: list[Trial]) -> Metric:
     return Metric("bits per character", "bits/char")
 
 
-def _seconds(workspace: Workspace, trials: list[Trial]) -> dict[str, float]:
+def _seconds(workspace: Workspace, settings: Settings, trials: list[Trial]) -> dict[str, float]:
     """Where the wall clock went; of processes side by side each counts its share."""
     prepared = workspace.read_if_there("prepared.json") or {}
     trained = [found for trial in trials if (found := workspace.found(trial.name, "trained"))]
     scored = [found for trial in trials if (found := workspace.found(trial.name, "scored"))]
-    settings, workers = workspace.settings, workspace.settings.workers
-    entries = [(model, tokenizer) for model in settings.models for tokenizer in settings.tokenizers]
+    workers = settings.workers
+    timed = {timed_name(settings, contender) for contender in settings.contenders}
     spent = {
         "preparing": prepared.get("seconds", 0.0),
-        "timing": sum(workspace.timing(entry_name(settings, *entry, "ladder")).took for entry in entries) / workers,
+        "timing": sum(workspace.timing(name).took for name in timed) / workers,
         "training": sum(found["seconds"] for found in trained) / workers,
         "scoring": sum(found["scoring_seconds"] for found in scored) / workers,
         "measuring": sum(found["measuring_seconds"] for found in scored) / workers,

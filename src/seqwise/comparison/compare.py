@@ -16,24 +16,31 @@ from ..data.schema import ASKED_FOR
 from ..errors import CheckpointError, ConfigError, DataError
 from ..evaluation.segments import Metric, Segments
 from ..pages.quantities import duration
+from ..wording import counted
 from .aggregate import write_results
+from .entrants import BY_GRADIENTS
 from .fork_server import STOPPED, Ended, ForkServer, Job, check_can_fork
 from .plan import (
     MAX_TIMING,
+    NOT_TIMED,
     SCORING_SHARE,
     Settings,
     Standing,
+    Timing,
     Trial,
     amount_to_score,
     amount_to_validate,
-    entrants,
     finals,
     ladder,
     minutes_for_all,
+    next_round,
     second_round,
     seconds_left,
+    shared_anew,
+    timed_name,
 )
 from .results import Comparison, Stage
+from .words import words_for
 from .workspace import Workspace
 
 POLL_SECONDS = 0.3
@@ -100,18 +107,72 @@ class _Runner:
 
     def run(self) -> Comparison:
         """Train and score what was planned."""
-        self._train("ladder")
-        if not self.is_stopped and self._plan_second_round():
-            self._train("ladder")
-        if not self.is_stopped and not self.folder.read("plan.json")["why"]:
-            self._plan_finals()
-        self._train("final")
+        if self.settings.is_by_labels:
+            self._train_by_labels()
+        else:
+            self._train_ladder_and_finals()
         if not self.is_stopped:
             trained = [trial for trial in self.folder.trials if self.folder.found(trial.name, "trained")]
             self._plan_scoring(trained)
             self._work("scoring", "score", trained, done="scored")
         self.watch.tell("writing the report")
         return self._write(is_complete=not self.is_stopped)
+
+    def _train_ladder_and_finals(self) -> None:
+        self._train("ladder")
+        if not self.is_stopped and self._plan_second_round():
+            self._train("ladder")
+        if not self.is_stopped and not self.folder.read("plan.json")["why"]:
+            self._plan_finals()
+        self._train("final")
+
+    def _train_by_labels(self) -> None:
+        """From few labels to many; before each round the time that is left is shared anew. Who failed is tried again
+        when the comparison is gone on with, and not before."""
+        tried: set[str] = set()
+        while not self.is_stopped and (waiting := self._plan_round(tried)):
+            trials = next_round(self.settings, waiting)
+            tried.update(trial.name for trial in trials)
+            self._work(self._labels_in_words(trials[0].labels), "train", trials, done="trained")
+
+    def _plan_round(self, tried: Collection[str]) -> list[Trial]:
+        """Those that are not trained yet and still have time for it; what was begun before keeps its share."""
+        plan = self.folder.read("plan.json")
+        begun = [trial for trial in self.folder.trials if self._is_begun(trial) or trial.name in tried]
+        made = shared_anew(self.settings, self._clock(), self._timings(), begun, plan["valid_amount"])
+        not_timed = {name: why for name, why in plan["left_out"].items() if why == NOT_TIMED}
+        for entry, reason in made.left_out.items():
+            if entry not in plan["left_out"]:
+                self.watch.tell(f"{entry} is left out: {reason}")
+        self.folder.save_plan([*begun, *made.trials], left_out={**made.left_out, **not_timed})
+        waiting = [trial for trial in begun if trial.name not in tried and not self.folder.found(trial.name, "trained")]
+        return [*waiting, *made.trials]
+
+    def _plan_in_words(self, trials: Sequence[Trial]) -> str:
+        """What is trained with how many labels, fewest first."""
+        by_labels: dict[int | None, list[str]] = {}
+        for trial in sorted(trials, key=lambda trial: trial.labels or math.inf):
+            by_labels.setdefault(trial.labels, []).append(trial.entrant)
+        rounds = "; ".join(
+            f"{self._labels_in_words(labels)}: {', '.join(dict.fromkeys(names))}" for labels, names in by_labels.items()
+        )
+        return f"{counted(len(trials), 'trial')} will be trained. {rounds}"
+
+    def _labels_in_words(self, labels: int | None) -> str:
+        labelled = words_for(self.folder.read("prepared.json")["kind"]).labelled
+        return f"all {labelled}s" if labels is None else counted(labels, labelled)
+
+    def _is_begun(self, trial: Trial) -> bool:
+        return (self.folder.run(trial.name) / "config.toml").exists()
+
+    def _timings(self) -> dict[str, Timing]:
+        """By the entry that was timed; of one that failed then, nothing is known."""
+        names = {timed_name(self.settings, contender) for contender in self.settings.contenders}
+        return {
+            name: self.folder.timing(name)
+            for name in names
+            if self.folder.found(name, "timed") or self.folder.found(name, "failed")
+        }
 
     def plan(self) -> None:
         """Time an update and a scoring of everyone, then decide who is trained, for how long, and what ranks them."""
@@ -124,9 +185,8 @@ class _Runner:
             )
         if not self.folder.trials:
             self.folder.save_plan(ladder(self.settings, self._clock()).trials)
-        timed = [trial for trial in self.folder.trials if trial.name == trial.entry]  # one seed tells for all
-        by_name = entrants(self.settings.task)
-        networks = [trial for trial in timed if by_name[trial.entrant].learns_by == "gradients"]
+        timed = [trial for trial in self.folder.trials if trial.name == trial.timed_as]  # one seed tells for all
+        networks = [trial for trial in timed if self.settings.entrant(trial.entrant).learns_by == BY_GRADIENTS]
         threads = self.settings.threads
         if threads > 1 and networks:  # does other work on this machine make them wait for each other?
             self._work("timing", "time", networks[:1], done="timed")
@@ -137,11 +197,7 @@ class _Runner:
         self._work("timing", "time", timed, done="timed", until=MAX_TIMING * 60 * self.settings.minutes)
         if self.is_stopped:
             return
-        timings = {
-            trial.entry: self.folder.timing(trial.entry)
-            for trial in timed
-            if self.folder.found(trial.name, "timed") or self.folder.found(trial.name, "failed")
-        }
+        timings = self._timings()
         made = ladder(self.settings, self._clock(), timings)
         amount = amount_to_validate(made.trials, timings)
         self.server.start(Job("baseline", str(amount)))
@@ -152,6 +208,8 @@ class _Runner:
             raise DataError(ended.reason)
         enough = minutes_for_all(self.settings, timings, self._clock())
         self.folder.save_plan(made.trials, left_out=made.left_out, valid_amount=amount, minutes_for_all=enough)
+        if self.settings.is_by_labels:
+            self.watch.tell(self._plan_in_words(made.trials))
 
     def _plan_second_round(self) -> bool:
         """Whether somebody who was left out can be trained, because the others needed less than was thought."""
@@ -172,7 +230,7 @@ class _Runner:
         if not waiting or ("scored_amount" in plan and len(waiting) < len(trained)):
             return  # who was scored before was scored on so much
         found = [self.folder.found(trial.name, "trained") or {} for trial in waiting]
-        starts = sum(self.folder.timing(trial.entry).start for trial in waiting) / self.settings.workers
+        starts = sum(self.folder.timing(trial.timed_as).start for trial in waiting) / self.settings.workers
         left = max(0.0, 60 * self.settings.minutes - self._clock() - starts)
         amount = amount_to_score(left, [one["scoring_seconds_per_unit"] for one in found], self.settings.workers)
         measuring = (1 - SCORING_SHARE) * left * self.settings.workers / len(waiting)
@@ -197,14 +255,17 @@ class _Runner:
         data, kinds = prepared["data"], prepared.get("kinds", [prepared["kind"]])
         for sentence in (data["description"], *data.get("notes", ())):
             self.watch.tell(sentence)
+        self.settings = replace(self.settings, label_counts=prepared.get("label_counts", self.settings.label_counts))
         self._leave_out(kinds, prepared.get("unfit", ()))
 
     def _leave_out(self, kinds: Sequence[str], unfit: Collection[str]) -> None:
         """Who does the task, but not what this very data asks for, does not take part. `unfit`: who could only learn
         from text, which this data is not."""
-        models, by_name = self.settings.models, entrants(self.settings.task)
+        models = self.settings.models
         asked = " and ".join(ASKED_FOR[kind] for kind in kinds)
-        why_not = {name: f"it does not answer {asked}" for name in models if not by_name[name].does(kinds)}
+        why_not = {
+            name: f"it does not answer {asked}" for name in models if not self.settings.entrant(name).does(kinds)
+        }
         why_not |= {name: "it labels texts only" for name in models if name in unfit}
         doing = [name for name in models if name not in why_not]
         if not doing:

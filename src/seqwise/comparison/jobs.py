@@ -5,6 +5,7 @@ A job is told the folder, the name of a trial, and how to ask whether it should 
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 import shutil
@@ -19,20 +20,21 @@ from torch import nn
 
 from ..data.schema import Schema, TokenSpec
 from ..data.text_examples import TextStore
-from ..errors import CheckpointError, TrainingError
+from ..errors import CheckpointError, ConfigError, TrainingError
 from ..goals import AnyGoal
 from ..goals.goal import Score
 from ..models import family, num_parameters
 from ..models.contract import LearnsFromExamples, Model
 from ..run import Run, load_weights
 from ..settings import DataConfig, TokenizerConfig
-from ..tasks import goal_of, task_named
+from ..tasks import Task, goal_of, task_named
 from ..training.preparing import MAX_VALID_TOKENS, can_learn, prepare, resume, sizes_in_words
 from ..training.request import Request
 from ..training.session import Session
 from ..training.timing import FASTER_ALONE, seconds_per_step
+from .entrants import Start
 from .measure import SUBJECTS, Subject, Timer
-from .plan import MIN_SCORED, Timing, Trial, entrants
+from .plan import MIN_SCORED, Settings, Timing, Trial
 from .warm_up import warm_up as warm_up
 from .warm_up import with_sizes
 from .workspace import Workspace
@@ -51,22 +53,23 @@ def prepare_data(folder: Path, name: str, wants_stop: WantsStop) -> bool:
     task, began = task_named(settings.task), time.perf_counter()
     data = task.open(_data_config(workspace))
     kinds, stores = {}, {}
-    for tokenizer in settings.tokenizers:
-        schema = task.schema(data, TokenizerConfig(kind=tokenizer), print)  # type: ignore[arg-type]
+    for vocabulary in settings.vocabularies:
+        schema = _schema(settings, task, data, vocabulary)
         if isinstance(schema.main_spec, TokenSpec):
-            kinds[tokenizer] = schema.main_spec.tokenizer.kind
-        path = workspace.vocab(tokenizer)
+            kinds[vocabulary] = schema.main_spec.tokenizer.kind
+        path = workspace.vocab(vocabulary)
         path.mkdir(parents=True, exist_ok=True)
         schema.save(path)
         stores = task.stores(data, schema)
-    subject, by_name = SUBJECTS[schema.kind], entrants(settings.task)
-    doing = [by_name[model] for model in settings.models if by_name[model].does(schema.kinds)]
+    subject = SUBJECTS[schema.kind]
+    doing = [one for one in map(settings.entrant, settings.models) if one.does(schema.kinds)]
+    label_counts, notes = _counts_there(settings, data.name, stores["train"])
     scored = "test" if "test" in data.parts else "valid"
     found: dict[str, Any] = {
         "data": {
             "name": data.name,
             "description": data.description,
-            "notes": list(data.notes),
+            "notes": [*data.notes, *notes],
             "fingerprint": data.fingerprint,
             "parts": subject.sizes(data, stores),
         },
@@ -75,6 +78,8 @@ def prepare_data(folder: Path, name: str, wants_stop: WantsStop) -> bool:
         "kinds": list(schema.kinds),
         "unfit": [one.name for one in doing if not can_learn(one.family, schema, stores["train"])],
         "tokenizers": kinds,
+        "label_counts": label_counts,
+        "train_rows": len(stores["train"]),
         "machine": {
             "cores": f"{settings.workers} x {settings.threads} of {os.cpu_count()}",
             "processor": _processor(),
@@ -82,10 +87,37 @@ def prepare_data(folder: Path, name: str, wants_stop: WantsStop) -> bool:
             "torch": torch.__version__,
         },
     }
+    if settings.start is not None:
+        found["start"] = _weights_of(settings.start)
     found |= subject.passage(data, scored)
     found["seconds"] = time.perf_counter() - began
     workspace.write("prepared.json", found)
     return False
+
+
+def _schema(settings: Settings, task: Task, data: Any, vocabulary: str) -> Schema:
+    """By a tokenizer, or as the run reads that some start from."""
+    start = settings.start
+    if start is None or vocabulary != start.name:
+        return task.schema(data, TokenizerConfig(kind=vocabulary), print)  # type: ignore[arg-type]
+    base = Run.open(Path(start.path)).schema
+    schema = task.schema(data, TokenizerConfig(), print, base)
+    before, now = (type(next(iter(one.specs.values()))) for one in (base, schema))
+    if before is not now:
+        raise ConfigError(f"--from {start.path}: that run does not read what {data.name} is made of; drop it.")
+    return schema
+
+
+def _counts_there(settings: Settings, name: str, store: Sized) -> tuple[list[int | None], list[str]]:
+    """Numbers of labels to learn from, the fewest first, and what to say of those that the training part has not."""
+    if not settings.is_by_labels:
+        return settings.label_counts, []
+    if not isinstance(store, TextStore):
+        raise ConfigError(f"--labels goes with texts that have labels or tags, and {name} is no text; drop it.")
+    counts = [None if labels is None or labels >= len(store) else labels for labels in settings.label_counts]
+    more = ",".join(str(labels) for labels in settings.label_counts if labels is not None and labels >= len(store))
+    notes = [f"the training part has {len(store):,} rows, so that --labels {more} stands for all"] if more else []
+    return list(dict.fromkeys(counts)), notes
 
 
 def _processor() -> str:
@@ -97,16 +129,28 @@ def _processor() -> str:
 
 
 def check_data(folder: Path, name: str, wants_stop: WantsStop) -> bool:
-    """Before a comparison goes on: is the data still what it was?"""
+    """Before a comparison goes on: are the data, and the run that some start from, still what they were?"""
     workspace = Workspace(folder)
-    settings, was = workspace.settings, workspace.read("prepared.json")["data"]["fingerprint"]
+    settings, prepared = workspace.settings, workspace.read("prepared.json")
+    was = prepared["data"]["fingerprint"]
     fingerprint = task_named(settings.task).open(_data_config(workspace)).fingerprint
     if fingerprint != was:
         raise CheckpointError(
             f"{', '.join(settings.source)} has changed since the comparison began (sha256 {fingerprint[:12]}…, was "
             f"{was[:12]}…). Restore it, or begin another comparison."
         )
+    if settings.start is not None and _weights_of(settings.start) != prepared["start"]:
+        raise CheckpointError(
+            f"{settings.start.path} was trained again since the comparison began from it. Restore it, or begin another "
+            "comparison."
+        )
     return False
+
+
+def _weights_of(start: Start) -> str:
+    """A checksum of the weights that some start from."""
+    with (Run.open(Path(start.path)).path / "model.safetensors").open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def time_trial(folder: Path, name: str, wants_stop: WantsStop) -> bool:
@@ -121,11 +165,14 @@ def time_trial(folder: Path, name: str, wants_stop: WantsStop) -> bool:
     session = _begin(workspace, trial, scratch, seconds=60 * trial.minutes, threads=threads or settings.threads)
     learns_by, subject = family(trial.family).learns[session.run.schema.kind], SUBJECTS[session.run.schema.kind]
     start = time.perf_counter() - began
-    seconds = TIMING_SHARE * 60 * settings.minutes * settings.workers / len(workspace.trials)
-    update = 0.0
+    seconds = (
+        TIMING_SHARE * 60 * settings.minutes * settings.workers / len({trial.timed_as for trial in workspace.trials})
+    )
+    update = updates_per_row = 0.0
     if learns_by == "gradients":
         model = session.run.build_model()
         update = _seconds_of_update(session, model, seconds)
+        updates_per_row = _updates_per_row(session, model)
         if not threads and settings.threads > 1:
             torch.set_num_threads(1)
             alone = _seconds_of_update(session, model, seconds)
@@ -136,7 +183,8 @@ def time_trial(folder: Path, name: str, wants_stop: WantsStop) -> bool:
     score = _seconds_of_scoring(session, subject, model, seconds)
     shutil.rmtree(scratch, ignore_errors=True)
     units = subject.amount(session.stores["valid"])
-    found = Timing(start, update, score, units, threads or settings.threads, time.perf_counter() - began)
+    took = time.perf_counter() - began
+    found = Timing(start, update, score, units, threads or settings.threads, took, updates_per_row)
     workspace.save_found(name, "timed", asdict(found))
     return False
 
@@ -145,6 +193,13 @@ def _seconds_of_update(session: Session, model: nn.Module, seconds: float) -> fl
     config = session.run.config.training
     batches = session.goal.batches(session.stores["train"], model, config)
     return seconds_per_step(model, batches, config, max_seconds=seconds / 3, min_steps=2).each
+
+
+def _updates_per_row(session: Session, model: nn.Module) -> float:
+    """For as many passes over the training part as help."""
+    config, train = session.run.config.training, session.stores["train"]
+    batches = session.goal.batches(train, model, config)
+    return float(config.max_epochs * batches.steps_per_epoch / max(1, len(train)))
 
 
 def _seconds_of_scoring(session: Session, subject: Subject[Any, Any, Any], model: Model, seconds: float) -> float:
@@ -181,17 +236,17 @@ def _beginning(goal: AnyGoal, store: Sized) -> Any:
 
 
 def score_baseline(folder: Path, name: str, wants_stop: WantsStop) -> bool:
-    """What one gets without learning on so much of the validation part (`name`), for each tokenizer."""
+    """What one gets without learning on so much of the validation part (`name`), for each vocabulary."""
     workspace, amount = Workspace(folder), int(name)
     settings = workspace.settings
     task, config = task_named(settings.task), _data_config(workspace)
     data, found = task.open(config), {}
-    for tokenizer in settings.tokenizers:
-        schema = Schema.load(workspace.vocab(tokenizer))
+    for vocabulary in settings.vocabularies:
+        schema = Schema.load(workspace.vocab(vocabulary))
         subject = SUBJECTS[schema.kind]
         store, _ = subject.take(task, data, "valid", schema, amount)
         baseline = subject.baseline(task, data, store, schema, config)
-        found[tokenizer] = baseline.to_dict()
+        found[vocabulary] = baseline.to_dict()
     workspace.write("baseline.json", found)
     return False
 
@@ -202,7 +257,7 @@ def train_trial(folder: Path, name: str, wants_stop: WantsStop) -> bool:
     workspace = Workspace(folder)
     trial, out = workspace.trial(name), workspace.run(name)
     plan = workspace.read("plan.json")
-    amount, timing = int(plan["valid_amount"]), workspace.timing(trial.entry)
+    amount, timing = int(plan["valid_amount"]), workspace.timing(trial.timed_as)
     torch.set_num_threads(plan["threads"])
     before = (workspace.found(name, "clock") or {"seconds": 0.0})["seconds"]
     to_train = 60 * trial.minutes - timing.start - amount * timing.score
@@ -265,13 +320,15 @@ def _trained(session: Session, amount: int) -> dict[str, Any]:
 
 def _begin(workspace: Workspace, trial: Trial, out: Path, *, seconds: float, threads: int) -> Session:
     """A run of the trial that may take so many seconds."""
-    settings, timing = workspace.settings, workspace.timing(trial.entry)
-    row, schema = entrants(settings.task)[trial.entrant].row, Schema.load(workspace.vocab(trial.tokenizer))
+    settings, timing = workspace.settings, workspace.timing(trial.timed_as)
+    entrant, schema = settings.entrant(trial.entrant), Schema.load(workspace.vocab(trial.tokenizer))
     overrides = [f"training.threads={threads}", f"training.seed={trial.seed}", "training.num_samples=0"]
-    overrides += entrants(settings.task)[trial.entrant].overrides
+    overrides += entrant.overrides
+    if trial.labels is not None:
+        overrides.append(f"training.train_examples={trial.labels}")
     if settings.limits.parameters:
         overrides.append(f"training.max_parameters={settings.limits.parameters}")
-    if row.learns[schema.kind] != "gradients" and timing.score:  # networks find out for themselves what fits
+    if entrant.row.learns[schema.kind] != "gradients" and timing.score:  # networks find out for themselves what fits
         affordable = EACH_VALIDATION * seconds / timing.score
         overrides.append(f"training.valid_tokens={int(min(MAX_VALID_TOKENS, max(MIN_SCORED, affordable)))}")
     request = Request(
@@ -286,6 +343,7 @@ def _begin(workspace: Workspace, trial: Trial, out: Path, *, seconds: float, thr
         columns=settings.columns,
         season=settings.season,
         overrides=overrides,
+        start_from=None if entrant.start is None else Path(entrant.start.path),
     )
     return prepare(request, schema=schema, tell=print)
 

@@ -27,12 +27,14 @@ from ..pages.quantities import count, duration, milliseconds, number, size, two_
 from ..pages.text import visible
 from ..wording import plural
 from .answer_views import by_label, confusion, disagreements, hardest, reliability, tagged_rows
+from .label_views import curves_by_labels
 from .results import Comparison, Entry
 from .table import (
     baseline_in_words,
     columns_of,
     commands_of,
     interval,
+    ladder_title,
     missing_score,
     no_recommendation,
     notes_of,
@@ -59,6 +61,7 @@ def write_page(comparison: Comparison) -> str:
     looks = looks_of(comparison)
     sections = [
         _results(comparison, looks),
+        *([curves_by_labels(comparison, looks)] if comparison.label_curves else []),
         _neighbours(comparison),
         _curves(comparison, looks),
         _price(comparison, looks),
@@ -147,8 +150,9 @@ def _results(comparison: Comparison, looks: dict[str, Look]) -> Section:
     metric, notes = comparison.metric, Notes()
     body = ""
     if comparison.ladder:
-        body += f"<h3>Equal shares</h3><p>{_shares(comparison)}</p>"
-        body += _table(comparison, comparison.ladder, looks, notes, caption="Equal shares")
+        title = ladder_title(comparison)
+        body += f"<h3>{title}</h3><p>{_shares(comparison)}</p>"
+        body += _table(comparison, comparison.ladder, looks, notes, caption=title)
     if comparison.final:
         share = share_in_words(comparison.final)
         body += f"<h3>Finals</h3><p>The best once more, from the start, with a larger share: {share} each.</p>"

@@ -5,21 +5,27 @@ share is left out, the most expensive first, so that the others learn something.
 are left in equal shares and decides the ranking. The other half, and what families that count or iterate did not need,
 goes to the finalists: those of the best that still gain from time. Scoring at the end has a reserve of its own, and
 scores as much as fits it.
+
+Where each is trained with several numbers of labels, there are no finals. Few labels are soon learned from, so that
+nobody gets more than it has use for:
+
+    share_i = min(need_i, level)        (1)
+
+with the level at which all shares together fill the time. It is trained from few labels to many, counting first, and
+what is left is shared anew before each round.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, NamedTuple
 
-from ..data.schema import LABEL, NEXT_TOKEN, NEXT_VALUES, SEQUENCE
-from ..errors import ConfigError, did_you_mean
-from ..models import MODELS, Family
-from ..models.ngram_family import METHODS
+from ..errors import ConfigError
 from ..pages.quantities import duration
-from ..tasks import task_named
+from ..training.planning import MIN_STEPS
+from .entrants import BY_GRADIENTS, Entrant, Start, entrants
 from .results import Stage
 
 RESERVE = 0.12  # of the budget, for scoring and measuring at the end
@@ -36,57 +42,7 @@ WORTH_TRAINING_LONGER = 1.5  # times its share of the ladder: else one finalist 
 STILL_IN_REACH = 0.12  # of the first finalist's value: a second one further behind would only take its time
 STILL_IMPROVING = 0.7  # of its steps: the best moment was not before
 SEED_MINUTES = (60.0, 180.0)  # budgets from which each family is trained with 2 and 3 seeds
-
-
-@dataclass(frozen=True)
-class Entrant:
-    """What takes part: a family, or one form of it."""
-
-    name: str
-    family: str
-    kinds: tuple[str, ...]
-    """Of the main target, for which it is this form that takes part."""
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    """Of its model, besides those that follow from data and budget."""
-
-    @property
-    def row(self) -> Family:
-        return MODELS[self.family]
-
-    @property
-    def learns_by(self) -> str:
-        return self.row.learns[self.kinds[0]]
-
-    @property
-    def overrides(self) -> list[str]:
-        return [f"model.{name}={value}" for name, value in self.settings.items()]
-
-    def does(self, kinds: Sequence[str]) -> bool:
-        """Whether it answers all that the data asks for, the main target first."""
-        return kinds[0] in self.kinds and self.row.does(kinds)
-
-
-ATTENTIONS = ("none", "dot", "general", "additive")
-FORMS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
-    ("ngram", NEXT_TOKEN): {"ngram": {"order": 0}},
-    ("ngram", LABEL): {f"ngram-{method}": {"method": method} for method in METHODS},
-    ("hmm", NEXT_TOKEN): {"hmm": {"num_states": 0}},
-    ("hmm", NEXT_VALUES): {"hmm": {"num_states": 0}},
-    ("seq2seq", SEQUENCE): {f"seq2seq-{kind}": {"attention": kind} for kind in ATTENTIONS},
-}
-"""By family and kind of target: the names of all forms that take part, with their settings, where it is not the family
-as it is. An order or a number of states of 0 is chosen by validation."""
-
-
-def entrants(task: str) -> dict[str, Entrant]:
-    """All that do a task, by name, in the order of the lineage."""
-    found: dict[str, Entrant] = {}
-    for family, row in MODELS.items():
-        for kind in (kind for kind in task_named(task).kinds if kind in row.learns):
-            for name, settings in FORMS.get((family, kind), {family: {}}).items():
-                before = found[name].kinds if name in found else ()
-                found[name] = Entrant(name, family, (*before, kind), settings)
-    return found
+AMPLE = 1.3  # times the time that a training needs as it was timed: no machine is quite even
 
 
 @dataclass(frozen=True)
@@ -125,13 +81,53 @@ class Settings:
     threads: int = 1
     """Of each worker: the same for every family."""
     limits: Limits = field(default_factory=Limits)
+    start: Start | None = None
+    """A run that its family starts from, besides from scratch."""
+    label_counts: list[int | None] = field(default_factory=lambda: [None])
+    """Rows of the training part to learn from, fewest first; None for all of them."""
+
+    @property
+    def is_by_labels(self) -> bool:
+        """Whether numbers of labels were asked for, so that scores are drawn against them."""
+        return self.label_counts != [None]
+
+    @property
+    def vocabularies(self) -> list[str]:
+        """Tokenizers, and what the run brings that some start from."""
+        return [*self.tokenizers, *([self.start.name] if self.start else [])]
+
+    @property
+    def contenders(self) -> list[Contender]:
+        return [
+            Contender(name, vocabulary, labels)
+            for name in self.models
+            for vocabulary in self._vocabularies_of(name)
+            for labels in self.label_counts
+        ]
+
+    def _vocabularies_of(self, name: str) -> list[str]:
+        start = self.entrant(name).start
+        return self.tokenizers if start is None else [start.name]
+
+    def entrant(self, name: str) -> Entrant:
+        return entrants(self.task, self.start)[name]
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
     @classmethod
     def from_dict(cls, found: dict[str, Any]) -> Settings:
-        return cls(**{**found, "limits": Limits(**found["limits"])})
+        start = found.get("start")
+        return cls(**{**found, "limits": Limits(**found["limits"]), "start": Start(**start) if start else None})
+
+
+class Contender(NamedTuple):
+    """What has a row in the ranking, or a point of a curve."""
+
+    entrant: str
+    tokenizer: str
+    labels: int | None = None
+    """None for all."""
 
 
 @dataclass(frozen=True)
@@ -148,6 +144,10 @@ class Trial:
     stage: Stage
     seed: int
     minutes: float
+    labels: int | None = None
+    """Rows of the training part that it learns from; None for all."""
+    timed_as: str = ""
+    """The entry that was timed for it, where that was another: one number of labels tells for all."""
 
 
 @dataclass(frozen=True)
@@ -166,11 +166,25 @@ class Timing:
     """With which an update is fastest, where that was tried: on a busy machine threads wait for each other."""
     took: float = 0.0
     """To measure all this."""
+    updates_per_row: float = 0.0
+    """Of the training part, until it has read each row as often as that helps; 0 where it does not learn by updates."""
 
     def min_seconds(self, ranked_by: int = MIN_SCORED) -> float:
         """The shortest share in which it can learn something and be ranked by so many units."""
         learning = max(MIN_SECONDS, PLANNED_UPDATES * self.update / TRAINING_SHARE)
         return self.start + learning + min(ranked_by, self.units) * self.score
+
+    @property
+    def scoring_seconds(self) -> float:
+        """To be loaded once more, and scored on the least."""
+        return self.start + min(MIN_SCORED, self.units) * self.score
+
+    def need(self, labels: int | None, ranked_by: int = MIN_SCORED) -> float:
+        """The share with which so many labels are learned from to the end; without end where nobody knows."""
+        if labels is None or not self.updates_per_row:
+            return math.inf
+        learning = max(MIN_STEPS, labels * self.updates_per_row) * self.update / TRAINING_SHARE
+        return AMPLE * max(self.min_seconds(ranked_by), self.start + learning + min(ranked_by, self.units) * self.score)
 
 
 NOT_TIMED = "this machine is so slow now that there was no time to see how long an update of it takes"
@@ -199,20 +213,6 @@ class Ladder:
     """Entries that are not trained, with the reason."""
 
 
-def choose_models(asked: Sequence[str] | None, task: str) -> list[str]:
-    """Who takes part: all that do the task, or those asked for, by the name of a family or of one form of it."""
-    fitting = entrants(task)
-    families = {entrant.family for entrant in fitting.values()}
-    for name in asked or []:
-        if name not in MODELS and name not in fitting:
-            raise ConfigError(f'unknown family "{name}". {did_you_mean(name, [*MODELS, *fitting])}')
-        if name not in families and name not in fitting:
-            raise ConfigError(f"{name} does not do the task {task}. Families that do: {', '.join(fitting)}.")
-    if asked:
-        return [name for name, entrant in fitting.items() if name in asked or entrant.family in asked]
-    return [name for name, entrant in fitting.items() if entrant.row.takes_part]
-
-
 def choose_seeds(minutes: float) -> int:
     return 1 + sum(minutes >= enough for enough in SEED_MINUTES)
 
@@ -227,13 +227,11 @@ def ladder(settings: Settings, spent: float, timings: Mapping[str, Timing] | Non
 
     Without timings (by entry) nobody is left out. `spent`: seconds of the wall clock that are gone.
     """
-    everyone = [(model, tokenizer) for model in settings.models for tokenizer in settings.tokenizers]
-    seconds = seconds_left(settings, spent)
+    everyone, seconds = _seeded(settings, settings.contenders, "ladder"), seconds_left(settings, spent)
     if timings is None:
-        return Ladder(_in_equal_shares(settings, everyone, "ladder", LADDER_SHARE * seconds), {})
-    names = {entry: entry_name(settings, *entry, "ladder") for entry in everyone}
-    made = _fitting(settings, [entry for entry in everyone if names[entry] in timings], timings, seconds)
-    made.left_out.update({name: NOT_TIMED for name in names.values() if name not in timings})
+        return Ladder(_in_shares(settings, everyone, LADDER_SHARE * seconds), {})
+    made = _fitting(settings, [trial for trial in everyone if trial.timed_as in timings], timings, seconds)
+    made.left_out.update({trial.entry: NOT_TIMED for trial in everyone if trial.timed_as not in timings})
     if not made.trials:
         min_seconds = min((timing.min_seconds() for timing in timings.values()), default=60 * settings.minutes)
         enough = math.ceil(100 * minutes_for(settings, [min_seconds] * settings.seeds, spent)) / 100
@@ -251,51 +249,83 @@ def second_round(
 
     `ranked_by`: units that the first round was ranked by, and that these must have time for too.
     """
-    entries = [
-        (model, tokenizer)
-        for model in settings.models
-        for tokenizer in settings.tokenizers
-        if entry_name(settings, model, tokenizer, "ladder") in timings.keys() & left_out.keys()
-    ]
-    trials = _fitting(settings, entries, timings, seconds_left(settings, spent), ranked_by).trials
+    everyone = _seeded(settings, settings.contenders, "ladder")
+    entering = [trial for trial in everyone if trial.entry in timings.keys() & left_out.keys()]
+    trials = _fitting(settings, entering, timings, seconds_left(settings, spent), ranked_by).trials
     trained = {trial.entry for trial in trials}
     return Ladder(trials, {name: why for name, why in left_out.items() if name not in trained})
 
 
+def shared_anew(
+    settings: Settings, spent: float, timings: Mapping[str, Timing], begun: Sequence[Trial], ranked_by: int
+) -> Ladder:
+    """Numbers of labels: all trials that were not `begun`, in what is left of the time. What earlier ones did not need
+    is for them; what those took too long for is not there any more."""
+    names = {trial.name for trial in begun}
+    everyone = _seeded(settings, settings.contenders, "ladder")
+    waiting = [trial for trial in everyone if trial.name not in names and trial.timed_as in timings]
+    return _fitting(settings, waiting, timings, seconds_left(settings, spent), ranked_by, begun)
+
+
+def next_round(settings: Settings, waiting: Sequence[Trial]) -> list[Trial]:
+    """Those with the fewest labels; of them first who counts or iterates, as that leaves more time to the others."""
+
+    def place(trial: Trial) -> tuple[float, bool]:
+        return trial.labels or math.inf, _learns_by_gradients(settings, trial.entrant)
+
+    first = min(map(place, waiting))
+    return [trial for trial in waiting if place(trial) == first]
+
+
 def _fitting(
     settings: Settings,
-    entries: Sequence[tuple[str, str]],
+    trials: Sequence[Trial],
     timings: Mapping[str, Timing],
     seconds: float,
     ranked_by: int = MIN_SCORED,
+    begun: Sequence[Trial] = (),
 ) -> Ladder:
-    """As many entries as can learn something in equal shares of the time; the most expensive are left out."""
+    """As many entries as can learn something in their shares of the time; the most expensive are left out. `begun`:
+    trials that have their share, and will be scored too."""
+    by_entry: dict[str, list[Trial]] = {}
+    for trial in trials:
+        by_entry.setdefault(trial.entry, []).append(trial)
+    timed = {entry: (seeds[0].labels, timings[seeds[0].timed_as]) for entry, seeds in by_entry.items()}
+    min_seconds = {entry: timing.min_seconds(ranked_by) for entry, (_, timing) in timed.items()}
+    needs = {entry: timing.need(labels, ranked_by) for entry, (labels, timing) in timed.items()}
 
-    def min_seconds(entry: tuple[str, str]) -> float:
-        return timings[entry_name(settings, *entry, "ladder")].min_seconds(ranked_by)
+    def shared(entries: Collection[str], part: float = 1.0) -> list[Trial]:
+        chosen = [trial for trial in trials if trial.entry in entries]
+        lacking = _lacking_to_score(settings, [*begun, *chosen], timings)
+        return _in_shares(settings, chosen, part * (seconds - lacking), needs)
 
-    def alone(entry: tuple[str, str]) -> float:
-        """Seconds of the wall clock that all its seeds would take."""
-        return min_seconds(entry) * len(_in_equal_shares(settings, [entry], "ladder", 0.0)) / settings.workers
+    def reason(entry: str, chosen: Sequence[str]) -> str:
+        share = next(60 * trial.minutes for trial in shared([*chosen, entry]) if trial.entry == entry)
+        return _why_not(min_seconds[entry], max(0.0, share))
 
-    cheapest_first, share = sorted(entries, key=alone), 0.0
-    for num in range(len(entries), 0, -1):
-        chosen = [entry for entry in entries if entry in cheapest_first[:num]]
-        for part in (LADDER_SHARE, 1.0):  # rather no finals than somebody left out
-            trials = _in_equal_shares(settings, chosen, "ladder", part * seconds)
-            share = 60 * trials[0].minutes
-            if share >= max(map(min_seconds, chosen)):
-                left_out = [entry for entry in entries if entry not in chosen]
-                shares = {
-                    e: 60 * _in_equal_shares(settings, [*chosen, e], "ladder", seconds)[0].minutes for e in left_out
-                }
-                why = {entry_name(settings, *e, "ladder"): _why_not(min_seconds(e), shares[e]) for e in left_out}
-                return Ladder(trials, why)
-    return Ladder([], {entry_name(settings, *e, "ladder"): _why_not(min_seconds(e), max(0.0, share)) for e in entries})
+    cheapest_first = sorted(by_entry, key=lambda entry: min_seconds[entry] * len(by_entry[entry]))
+    for num in range(len(by_entry), 0, -1):
+        chosen = cheapest_first[:num]
+        for part in (1.0,) if settings.is_by_labels else (LADDER_SHARE, 1.0):  # rather no finals than somebody left out
+            made = shared(chosen, part)
+            if all(60 * trial.minutes >= min_seconds[trial.entry] for trial in made):
+                return Ladder(made, {entry: reason(entry, chosen) for entry in by_entry if entry not in chosen})
+    return Ladder([], {entry: reason(entry, cheapest_first[:0]) for entry in by_entry})
+
+
+def _lacking_to_score(settings: Settings, trials: Sequence[Trial], timings: Mapping[str, Timing]) -> float:
+    """Seconds that the reserve lacks for the least that is scored of each. Of many numbers of labels there are many
+    trials, and each must be loaded once more."""
+    if not settings.is_by_labels:
+        return 0.0
+    needed = sum(timings.get(trial.timed_as, UNTIMED).scoring_seconds for trial in trials) / settings.workers
+    return max(0.0, needed - RESERVE * 60 * settings.minutes)
 
 
 def _why_not(min_seconds: float, share: float) -> str:
     needed, there = duration(min_seconds), duration(share)
+    if share <= 0:
+        return f"to learn anything it needs {needed} on this machine now, and no time is left"
     short = (
         f"its share would be {there}"
         if share < min_seconds and needed != there
@@ -311,15 +341,20 @@ def minutes_for(settings: Settings, min_seconds: Sequence[float], spent: float) 
 
 
 def minutes_for_all(settings: Settings, timings: Mapping[str, Timing], spent: float) -> float:
-    """The shortest budget in which nobody is left out; who was not timed is thought to be no slower than the others."""
-    num_trials = len(settings.models) * len(settings.tokenizers) * settings.seeds
-    return minutes_for(settings, [max(timing.min_seconds() for timing in timings.values())] * num_trials, spent)
+    """A budget in which nobody is left out; who was not timed is thought to be no slower than the others."""
+    num_trials = len(settings.contenders) * settings.seeds
+    slowest = max(timing.min_seconds() for timing in timings.values())
+    if settings.is_by_labels:  # more than the reserve may be needed to score them all
+        slowest += max(timing.scoring_seconds for timing in timings.values())
+    return minutes_for(settings, [slowest] * num_trials, spent)
 
 
 def amount_to_validate(trials: Sequence[Trial], timings: Mapping[str, Timing]) -> int:
     """Units of the validation part that all are ranked by: as many as the slowest has time for."""
-    timed = [timings[trial.entry] for trial in trials]
-    fitting = VALIDATING_SHARE * 60 * trials[0].minutes / max(1e-12, *(timing.score for timing in timed))
+    timed = [timings[trial.timed_as] for trial in trials]
+    fitting = (
+        VALIDATING_SHARE * 60 * min(trial.minutes for trial in trials) / max(1e-12, *(timing.score for timing in timed))
+    )
     return int(min(MAX_SCORED, max(MIN_SCORED, fitting), *(timing.units for timing in timed)))
 
 
@@ -336,13 +371,13 @@ def finals(
     ranked = sorted((s for s in standings if math.isfinite(s.value)), key=lambda standing: standing.value)
     if not ranked:
         return [], "no family could be trained"
-    taking_part = entrants(settings.task)
-    improving = [s for s in ranked if taking_part[s.entrant].learns_by == "gradients" and s.best_at >= STILL_IMPROVING]
+    improving = [s for s in ranked if _learns_by_gradients(settings, s.entrant) and s.best_at >= STILL_IMPROVING]
     if not improving:
         return [], "no family was still improving when its share was over, so the rest of the time was not used"
     rivals = [s for s in improving[1:MAX_FINALISTS] if _is_in_reach(s.value, improving[0].value)]
     for chosen in ([improving[0], *rivals], improving[:1]):
-        trials = _in_equal_shares(settings, [(s.entrant, s.tokenizer) for s in chosen], "final", seconds)
+        finalists = _seeded(settings, [Contender(s.entrant, s.tokenizer) for s in chosen], "final")
+        trials = _in_shares(settings, finalists, seconds)
         if trials[0].minutes >= WORTH_TRAINING_LONGER * share:
             break
     if trials[0].minutes < max(share, MIN_SECONDS / 60):
@@ -350,9 +385,24 @@ def finals(
     return trials, f"{' and '.join(s.name for s in chosen)} went on: the best on validation of those still improving"
 
 
-def entry_name(settings: Settings, entrant: str, tokenizer: str, stage: Stage) -> str:
-    parts = [entrant, *([tokenizer] if len(settings.tokenizers) > 1 else []), *(["final"] if stage == "final" else [])]
-    return "-".join(parts)
+def entry_name(
+    settings: Settings, entrant: str, tokenizer: str, stage: Stage = "ladder", labels: int | None = None
+) -> str:
+    parts = [entrant]
+    if len(settings.tokenizers) > 1 and tokenizer in settings.tokenizers:
+        parts.append(tokenizer)
+    if labels is not None:
+        parts.append(str(labels))
+    return "-".join([*parts, *(["final"] if stage == "final" else [])])
+
+
+def timed_name(settings: Settings, contender: Contender) -> str:
+    """The entry that is timed for it: with the most labels, and in the ladder."""
+    return entry_name(settings, contender.entrant, contender.tokenizer, labels=settings.label_counts[-1])
+
+
+def _learns_by_gradients(settings: Settings, entrant: str) -> bool:
+    return settings.entrant(entrant).learns_by == BY_GRADIENTS
 
 
 def _is_in_reach(value: float, best: float) -> bool:
@@ -360,21 +410,56 @@ def _is_in_reach(value: float, best: float) -> bool:
     return value <= best + STILL_IN_REACH * max(abs(best), 1e-9)
 
 
-def _in_equal_shares(
-    settings: Settings, entries: Sequence[tuple[str, str]], stage: Stage, seconds: float
-) -> list[Trial]:
-    """A trial for each seed of each entry; together they take `seconds` of the wall clock."""
-    taking_part = entrants(settings.task)
-    seeded = [
-        (taking_part[name], tokenizer, seed)
-        for name, tokenizer in entries
-        for seed in range(settings.seeds if taking_part[name].learns_by != "counting" else 1)  # counts know no chance
-    ]
-    rounds = -(-len(seeded) // settings.workers)  # trials that follow each other
-    minutes = seconds / rounds / 60
+def _seeded(settings: Settings, contenders: Sequence[Contender], stage: Stage) -> list[Trial]:
+    """A trial for each seed of each contender, without time yet."""
     trials = []
-    for entrant, tokenizer, seed in seeded:
-        entry = entry_name(settings, entrant.name, tokenizer, stage)
-        name = entry if seed == 0 else f"{entry}-seed-{seed}"
-        trials.append(Trial(name, entry, entrant.name, entrant.family, tokenizer, stage, settings.seed + seed, minutes))
+    for contender in contenders:
+        name, tokenizer, labels = contender
+        entrant, entry = settings.entrant(name), entry_name(settings, name, tokenizer, stage, labels)
+        knows_chance = entrant.learns_by != "counting" or labels is not None  # which labels are drawn is chance
+        for seed in range(settings.seeds if knows_chance else 1):
+            made = Trial(
+                entry if seed == 0 else f"{entry}-seed-{seed}",
+                entry,
+                name,
+                entrant.family,
+                tokenizer,
+                stage,
+                settings.seed + seed,
+                minutes=0.0,
+                labels=labels,
+                timed_as=timed_name(settings, contender),
+            )
+            trials.append(made)
     return trials
+
+
+def _in_shares(
+    settings: Settings, trials: Sequence[Trial], seconds: float, needs: Mapping[str, float] | None = None
+) -> list[Trial]:
+    """The trials with their shares, that take `seconds` of the wall clock together: equal ones, but for entries that
+    have no use for so many seconds (`needs`)."""
+    wanted = [(needs or {}).get(trial.entry, math.inf) for trial in trials]
+    level = _level(wanted, seconds, settings.workers)
+    return [replace(trial, minutes=min(need, level) / 60) for trial, need in zip(trials, wanted, strict=True)]
+
+
+def _level(needs: Sequence[float], seconds: float, workers: int) -> float:
+    """The level of (1), in seconds, by halving."""
+    low, high = seconds / -(-len(needs) // workers), seconds  # trials that follow each other have equal shares
+    if not needs or min(needs) >= low:
+        return low
+    for _ in range(50):
+        middle = (low + high) / 2
+        fits = _wall_clock([min(need, middle) for need in needs], workers) <= seconds
+        low, high = (middle, high) if fits else (low, middle)
+    return low
+
+
+def _wall_clock(shares: Sequence[float], workers: int) -> float:
+    """Until the last is done, where each is begun when a worker is free."""
+    free_at = [0.0] * workers
+    for share in shares:
+        first = free_at.index(min(free_at))
+        free_at[first] += share
+    return max(free_at)

@@ -10,12 +10,15 @@ from typing import Any
 
 from ..data.pipes import owned
 from ..data.schema import STARTS
-from ..errors import ConfigError, did_you_mean
+from ..errors import CheckpointError, ConfigError, did_you_mean
 from ..machine import available_cores, wanted_threads
+from ..models import MODELS
+from ..run import Run
 from ..tasks import TASKS, Task, task_for, task_named
 from ..text import TOKENIZERS
 from ..training.overrides import absolute
-from .plan import Limits, Settings, choose_models, choose_seeds
+from .entrants import Start, choose_models, kinds_from
+from .plan import Limits, Settings, choose_seeds
 
 Source = str | Path | Sequence[str | Path]
 """Files, a folder, or the name of a data set."""
@@ -36,6 +39,10 @@ class ComparisonRequest:
     valid: str | Path | None = None
     test: str | Path | None = None
     split: str | None = None
+    start_from: str | Path | None = None
+    """A run: its family takes part once more, with the body of the run kept."""
+    label_counts: Sequence[int | None] = (None,)
+    """Labels and tags: rows of the training part to learn from, each number of them in turn; None for all."""
     seeds: int | None = None
     """Runs of each family; by the budget where None."""
     seed: int = 0
@@ -52,6 +59,11 @@ class ComparisonRequest:
             self._check(name, lambda value: value > 0, "above 0")
         for name, lowest in at_least.items():
             self._check(name, lambda value, lowest=lowest: value >= lowest, f"at least {lowest}")
+        if not self.label_counts:
+            raise ConfigError("--labels is empty. Give it numbers, as in --labels 100,500,all, or drop it.")
+        for labels in self.label_counts:
+            if labels is not None and labels < 1:
+                raise ConfigError(f"--labels {labels} should be at least 1, or all.")
         if self.workers > (cores := available_cores()):
             raise ConfigError(
                 f"--workers {self.workers} is more than the {cores} cores that may be used here; ask for fewer."
@@ -70,14 +82,17 @@ class ComparisonRequest:
         valid, test = (None if part is None else absolute(owned([part], self.task)[0]) for part in parts)
         task, cores = task_named(task_for(self.task, sources, self.columns)), available_cores()
         _check_ranked(task)
-        _check_options(task, {"tokenizers": bool(self.tokenizers), "season": self.season is not None})
+        counts = sorted(set(self.label_counts), key=lambda labels: math.inf if labels is None else labels)
+        asked = {"tokenizers": bool(self.tokenizers), "season": self.season is not None, "labels": counts != [None]}
+        _check_options(task, asked)
         for tokenizer in self.tokenizers or ():
             if tokenizer not in TOKENIZERS:
                 raise ConfigError(f'unknown tokenizer "{tokenizer}". {did_you_mean(tokenizer, TOKENIZERS)}')
+        start = None if self.start_from is None else _start(Path(self.start_from), task.name, self.models)
         return Settings(
             source=sources,
             minutes=self.minutes,
-            models=choose_models(self.models, task.name),
+            models=choose_models(self.models, task.name, start),
             tokenizers=list(dict.fromkeys(self.tokenizers or ["auto"])),
             task=task.name,
             columns=list(self.columns),
@@ -90,6 +105,8 @@ class ComparisonRequest:
             workers=self.workers,
             threads=min(wanted_threads() or cores, max(1, cores // self.workers)),
             limits=Limits(self.max_parameters, self.max_latency_ms, self.max_megabytes),
+            start=start,
+            label_counts=counts,
         )
 
 
@@ -108,3 +125,24 @@ def _check_options(task: Task, asked: dict[str, bool]) -> None:
     for name in (name for name, is_asked in asked.items() if is_asked and name not in task.options):
         holding = " or ".join(known.name for known in TASKS.values() if name in known.options)
         raise ConfigError(f"--{name} goes with {holding}, and this is taken for {task.name}; drop it.")
+
+
+def _start(path: Path, task: str, models: Sequence[str] | None) -> Start:
+    """The run to start from; refused where nobody who takes part could."""
+    run = Run.open(path)
+    found = Start(absolute(path), run.config.model_name)
+    able = [family for family in MODELS if kinds_from(family, task)]
+    if found.family not in able:
+        raise ConfigError(
+            f"{path} is a {found.family} model, and no start for the task {task}: drop --from, or name a run of "
+            f"{', '.join(able)}."
+        )
+    if not (run.path / "model.safetensors").exists():
+        raise CheckpointError(f"{path} has no trained model yet. Go on with: seqwise train --resume --out {path}")
+    chosen = choose_models(models, task, found)
+    if f"{found.family}-{found.name}" not in chosen:
+        raise ConfigError(
+            f"{path} is a {found.family} model, and --models {','.join(models or [])} has none: add {found.family}, "
+            "or drop --from."
+        )
+    return found

@@ -123,6 +123,10 @@ class Entry:
     """No other candidate is at once better, smaller and faster."""
     over_limit: bool = False
     """Breaks a limit that was asked for, so it is not recommended."""
+    start_from: str = ""
+    """The run whose body it kept; empty where it started from scratch."""
+    labels: int | None = None
+    """Rows of the training part that it learned from; None for all."""
 
 
 @dataclass(frozen=True)
@@ -137,6 +141,62 @@ class Gap:
     is_distinguishable: bool
     is_enough: bool = True
     """Whether there is data enough to tell."""
+
+
+@dataclass(frozen=True)
+class LabelPoint:
+    """How a model does after so many labels."""
+
+    model: str
+    """"lstm", "lstm-from-lm"."""
+    labels: int
+    name: str
+    """Of the entry: that of its run folders too."""
+    figure: Figure | None = None
+    """Mean over seeds, with the interval over rows and seeds; None where it is missing."""
+    by_seed: list[float] = field(default_factory=list)
+    note: str = ""
+    """Why it is missing, or says little."""
+
+
+@dataclass(frozen=True)
+class Lead:
+    """How far who started from a run is ahead of who started from scratch, on the same rows."""
+
+    labels: int
+    started: str
+    from_scratch: str
+    gain: float
+    """Of the value that curves show; below zero where it is behind."""
+    low: float
+    high: float
+    is_enough: bool = True
+    """Whether there is data enough to tell."""
+
+    @property
+    def is_distinguishable(self) -> bool:
+        return self.is_enough and not self.low <= 0 <= self.high
+
+
+@dataclass(frozen=True)
+class LabelCurves:
+    """Scores against the number of labels that were learned from."""
+
+    metric: Metric
+    """Of the points: accuracy in per cent where the comparison's own metric is a share of wrong answers."""
+    counts: list[int]
+    """Fewest first."""
+    num_rows: int
+    """Of the whole training part."""
+    points: list[LabelPoint] = field(default_factory=list)
+    leads: list[Lead] = field(default_factory=list)
+
+    @property
+    def models(self) -> list[str]:
+        return list(dict.fromkeys(point.model for point in self.points))
+
+    def point(self, model: str, labels: int) -> LabelPoint | None:
+        return next((one for one in self.points if (one.model, one.labels) == (model, labels)), None)
 
 
 @dataclass(frozen=True)
@@ -184,6 +244,8 @@ class Comparison:
     seqwise: str = ""
     kind: str = ""
     """Of the main target."""
+    label_curves: LabelCurves | None = None
+    """Where numbers of labels were asked for; everything else is then of those with the most."""
 
     @property
     def words(self) -> Words:
@@ -220,6 +282,7 @@ class Comparison:
         for name in ("examples", "tagged"):
             made[name] = [tuple(one) for one in found.get(name, ())]
         made["held_out_match"] = _maybe(Match, found["held_out_match"])
+        made["label_curves"] = _label_curves(curves) if (curves := found.get("label_curves")) else None
         return cls(**made)
 
     @classmethod
@@ -240,7 +303,7 @@ def _entry(found: dict[str, Any]) -> Entry:
     return Entry(
         **{
             **found,
-            "test": _maybe(Figure, found["test"] and _with_ends(found["test"], found["test"]["value"] is not None)),
+            "test": _figure(found["test"]),
             "more": {name: _number(value) for name, value in found["more"].items()},
             "memorization": _maybe(Match, found["memorization"]),
             "curve": [Point(**point) for point in found["curve"]],
@@ -261,6 +324,16 @@ def of_answers(found: dict[str, Any]) -> dict[str, Any]:
         "answers": [(row, said, sure, -math.inf if right is None else right) for row, said, sure, right in answers],
         "wrong_tags": [(row, [tuple(one) for one in wrong]) for row, wrong in found.get("wrong_tags", ())],
     }
+
+
+def _label_curves(found: dict[str, Any]) -> LabelCurves:
+    points = [LabelPoint(**{**one, "figure": _figure(one["figure"])}) for one in found["points"]]
+    leads = [Lead(**_with_ends(one, not one["is_enough"])) for one in found["leads"]]
+    return LabelCurves(**{**found, "metric": Metric(**found["metric"]), "points": points, "leads": leads})
+
+
+def _figure(found: dict[str, Any] | None) -> Figure | None:
+    return _maybe(Figure, found and _with_ends(found, found["value"] is not None))
 
 
 def _gap(found: dict[str, Any]) -> Gap:

@@ -12,6 +12,7 @@ from ..data.schema import LABEL, LABELS
 from ..pages.quantities import UNKNOWN, count, duration, milliseconds, number, per_cent, size, two_figures
 from ..pages.text import visible
 from ..wording import counted, plural
+from .label_table import count_in_words, how_to_read, label_rows, notes_of_points
 from .results import Comparison, Entry, Figure, Gap, Metric
 
 UNEVEN = 0.01  # between the share of right answers and macro F1
@@ -119,6 +120,13 @@ def baseline_in_words(comparison: Comparison) -> str:
     return f"{sentence}."
 
 
+def ladder_title(comparison: Comparison) -> str:
+    curves = comparison.label_curves
+    if curves is None:
+        return "Equal shares"
+    return f"With {count_in_words(curves.counts[-1], curves, comparison.words)}"
+
+
 def gap_in_words(gap: Gap, metric: Metric) -> str:
     """Whether two neighbours can be told apart."""
     gain, low, high = (number(value, metric.digits) for value in (gap.gain, gap.low, gap.high))
@@ -161,7 +169,8 @@ def write_markdown(comparison: Comparison) -> str:
         lines += ["**Not finished:** what follows is what is known so far.", ""]
     lines += [_md(" ".join(found.recommendation) or no_recommendation(found)), ""]
     lines += [_md(sentence), ""] if (sentence := baseline_in_words(found)) else []
-    tables = [("Equal shares", found.ladder), ("Finals", found.final)]
+    lines += _by_labels(found)
+    tables = [(ladder_title(found), found.ladder), ("Finals", found.final)]
     for title, entries in tables:
         if entries:
             had = [entry for entry in entries if entry.status != "left out"]
@@ -187,6 +196,16 @@ def write_markdown(comparison: Comparison) -> str:
         lines += ["Each model is a run folder; in the folder of this file:", ""]
         lines += [*(f"    {visible(command, limit=10_000)}" for command in commands), ""]
     return "\n".join(lines)
+
+
+def _by_labels(comparison: Comparison) -> list[str]:
+    """Scores against the number of labels, where that was asked for."""
+    curves, words = comparison.label_curves, comparison.words
+    if curves is None:
+        return []
+    notes = [f"- {_md(note)}" for note in notes_of_points(curves)]
+    head = [f"## By number of {words.labelled}s", "", _md(how_to_read(curves)), ""]
+    return [*head, *_md_table(label_rows(curves, words)), "", *notes, *([""] if notes else [])]
 
 
 def write_html(comparison: Comparison) -> str:

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 
@@ -176,7 +177,7 @@ def _not_trained(entries: Sequence[Entry], minutes: float | None) -> list[str]:
 def _why(winner: Entry, entries: Sequence[Entry], segments: dict[str, Segments], metric: Metric) -> str:
     assert winner.test is not None
     use = f"Use {winner.name}: {winner.test.value:.{metric.digits}f} {metric.name}"
-    others = [e for e in entries if e.family != winner.family and is_candidate(e) and not e.over_limit]
+    others = [e for e in entries if _is_another(e, winner) and is_candidate(e) and not e.over_limit]
     if not others:
         is_alone_in_learning = any(e.not_trained or e.status == "left out" for e in entries)
         return f"{use}, the only family that {'learned something' if is_alone_in_learning else 'could be scored'}."
@@ -190,13 +191,24 @@ def _why(winner: Entry, entries: Sequence[Entry], segments: dict[str, Segments],
     low, high = (f"{edge:.{metric.digits}f}" for edge in found.interval)
     if found.is_distinguishable and found.gain > 0:
         how_much = f"{found.gain:.{metric.digits}f} {more} than {other.name}"
-        return f"{use}, {how_much}, the next family (95 %: {low} to {high} on the same segments)."
+        return f"{use}, {how_much}, {_which(other, winner)} (95 %: {low} to {high} on the same segments)."
     if found.is_distinguishable:
         gain = f"{-found.gain:.{metric.digits}f}"
         return f"{use}. Validation chose it; on the scored part {other.name} has {gain} {more}, so look at both."
     smaller = " and it is the smaller one" if winner.bytes_on_disk < other.bytes_on_disk else ""
     apart = f"not distinguishable from {other.name} (difference 95 %: {low} to {high})"
     return f"{use}. It is {apart}{smaller or ': either will do'}."
+
+
+def _is_another(entry: Entry, winner: Entry) -> bool:
+    """Whether it is of another family, or of the same with another start."""
+    return (entry.family, entry.start_from) != (winner.family, winner.start_from)
+
+
+def _which(other: Entry, winner: Entry) -> str:
+    if other.family != winner.family:
+        return "the next family"
+    return f"the same family from {Path(other.start_from).name if other.start_from else 'scratch'}"
 
 
 def _trade_off(winner: Entry, entries: Sequence[Entry], metric: Metric) -> list[str]:
@@ -240,10 +252,11 @@ def _next_step(winner: Entry, entries: Sequence[Entry], metric: Metric, source: 
         return []
     more = winner.curve[-1].seconds / 60
     shown = f"{more:.0f} more minutes" if more >= 1.5 else f"{60 * more:.0f} more seconds"
+    started = f"--from {shlex.quote(winner.start_from)} " if winner.start_from else ""
     return [
         f"It was still improving when it stopped: {shown} of training are worth about {gain:.2f} {metric.name} "
         f"(from a curve fitted to its validation): seqwise train {shlex.join(source)} --model {winner.family} "
-        f"--minutes {max(1, round(2 * more))}"
+        f"{started}--minutes {max(1, round(2 * more))}"
     ]
 
 

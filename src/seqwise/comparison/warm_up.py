@@ -36,7 +36,7 @@ from ..goals import GOALS
 from ..models.contract import LearnsFromExamples
 from ..text.symbols import SymbolTokenizer
 from ..text.words import WordTokenizer
-from .plan import Entrant, entrants
+from .entrants import Entrant
 from .workspace import Workspace
 
 SIZES = {"order": 5, "num_states": 16}  # of a family that would choose its own
@@ -52,7 +52,7 @@ def warm_up(folder: Path) -> None:
     settings, threads = Workspace(folder).settings, torch.get_num_threads()
     torch.set_num_threads(1)
     for name in settings.models:
-        entrant = entrants(settings.task)[name]
+        entrant = settings.entrant(name)
         if entrant.learns_by == "gradients":
             weight = torch.zeros(1, requires_grad=True)
             weight.grad = torch.zeros(1)

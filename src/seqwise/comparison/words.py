@@ -28,6 +28,8 @@ class Words:
     """What the score is drawn against."""
     position_title: str = "Do they use a long context?"
     position_lead: str = IN_WINDOWS
+    labelled: str = "label"
+    """What curves are drawn against the number of."""
     samples_lead: str = (
         "What each model writes on its own; the marked segment stands word for word in the training part."
     )
@@ -39,7 +41,7 @@ WORDS = {
     LABEL: Words("sequences", "sequence"),
     LABELS: Words("sequences", "sequence"),
     NUMBER: Words("sequences", "sequence"),
-    TAG: Words("words", "row", "seqwise predict {} FILE"),
+    TAG: Words("words", "row", "seqwise predict {} FILE", labelled="sentence"),
     SEQUENCE: Words(
         "words",
         "token",

@@ -56,8 +56,8 @@ class Workspace:
         check_comparison(self.path)
         with self._as_written("settings.json"):
             found = Settings.from_dict(self.read("settings.json"))
-            for tokenizer in found.tokenizers:
-                self.vocab(tokenizer)
+            for vocabulary in found.vocabularies:
+                self.vocab(vocabulary)
             return found
 
     @property
@@ -76,7 +76,7 @@ class Workspace:
     def trials(self) -> list[Trial]:
         with self._as_written("plan.json"):
             plan = self.read_if_there("plan.json")
-            found = [] if plan is None else [Trial(**one) for one in plan["trials"]]
+            found = [] if plan is None else [Trial(**{"timed_as": one["entry"], **one}) for one in plan["trials"]]
             for trial in found:
                 self.run(trial.name)
                 self.vocab(trial.tokenizer)

@@ -88,7 +88,7 @@ class LabelScore:
 
     @property
     def metric(self) -> Metric:
-        return Metric("share of wrong answers", "wrong", digits=4)
+        return Metric("share of wrong answers", "wrong", digits=4, complement="accuracy")
 
     @property
     def segments(self) -> Segments:

@@ -24,7 +24,7 @@ from .labels import Counts, f1_in_words, figures_of, mean_f1, sum_of
 from .segments import Metric, Segments, interval_in_words
 
 F1_METRIC = Metric("F1 over entities", "F1", digits=4, is_higher_better=True)
-WRONG_METRIC = Metric("share of wrong tags", "wrong", digits=4)
+WRONG_METRIC = Metric("share of wrong tags", "wrong", digits=4, complement="accuracy")
 Rows = Sequence[Sequence[str]]
 
 

@@ -38,6 +38,8 @@ class Metric:
     digits: int = 3
     """Behind the point."""
     is_higher_better: bool = False
+    complement: str = ""
+    """What one minus the value is called, where people know that better: "accuracy"."""
 
     def shown(self, cost: float) -> float:
         """The value as people know it, from one of which lower is better, as Segments have it."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from itertools import pairwise
 from statistics import median
@@ -84,6 +84,8 @@ class Series:
     look: Look
     band: Sequence[tuple[float, float]] = ()
     """Low and high for each point."""
+    is_named: bool = True
+    """Whether its name stands at the right edge; not of a part before a gap."""
 
 
 @dataclass(frozen=True)
@@ -125,8 +127,9 @@ def line_chart(series: Sequence[Series], *, identity: str, title: str, about: st
     across, up = _scale(x, places, 0, PLOT_WIDTH), _scale(y, values, PLOT_HEIGHT, 0)
     inside = "".join(_band(line, across, up) for line in drawn)
     inside += "".join(_line(line, across, up, x, y) for line in drawn)
-    heights = spread([up(line.points[-1][1]) for line in drawn], LINE, PLOT_HEIGHT)
-    names = "".join(_line_name(line, across, up, height, y) for line, height in zip(drawn, heights, strict=True))
+    named = [line for line in drawn if line.is_named]
+    heights = spread([up(line.points[-1][1]) for line in named], LINE, PLOT_HEIGHT)
+    names = "".join(_line_name(line, across, up, height, y) for line, height in zip(named, heights, strict=True))
     return _frame(identity, title, about, _axes(x, y, across, up) + _clipped(inside) + names, is_empty=not drawn)
 
 
@@ -278,7 +281,7 @@ def _drawable(line: Series, x: Axis, y: Axis) -> Series:
         if x.can_draw(point[0]) and all(map(y.can_draw, (point[1], *ends)))
     ]
     kept = [found[number] for number in thin_out([value for (_, value), _ in found])]
-    return Series(line.name, [point for point, _ in kept], line.look, [ends for _, ends in kept] if line.band else ())
+    return replace(line, points=[point for point, _ in kept], band=[ends for _, ends in kept] if line.band else ())
 
 
 def _scale(axis: Axis, values: Sequence[float], start: float, end: float) -> Scale:

@@ -31,7 +31,7 @@ class LabelTask:
     title = "sequences with one answer each"
     kinds = (LABEL, LABELS, NUMBER)
     goal = None
-    options = ("tokenizers",)
+    options = ("tokenizers", "labels")
 
     def open(self, config: DataConfig) -> ExampleData | LabelledData:
         if not _is_toy(config.source[0]):

@@ -25,7 +25,7 @@ class TagsTask:
     title = "words with a tag each"
     kinds = (TAG,)
     goal = None
-    options: tuple[str, ...] = ()
+    options = ("labels",)
 
     def open(self, config: DataConfig) -> TaggedData:
         return open_tagged(

@@ -28,7 +28,7 @@ class Task(Protocol):
 
     @property
     def options(self) -> tuple[str, ...]:
-        """Of a command, that are for this task alone: tokenizers, season."""
+        """Of a command, that are for this task alone: tokenizers, season, labels."""
         ...
 
     def open(self, config: DataConfig) -> Any: ...

@@ -1,0 +1,113 @@
+"""Who takes part in a comparison: families, forms of them, and those that start from a run that is there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..data.schema import LABEL, NEXT_TOKEN, NEXT_VALUES, SEQUENCE
+from ..errors import ConfigError, did_you_mean
+from ..models import MODELS, Family
+from ..models.ngram_family import METHODS
+from ..tasks import task_named
+
+BY_GRADIENTS = "gradients"
+
+
+@dataclass(frozen=True)
+class Start:
+    """A run whose body is kept, as `train --from` keeps it."""
+
+    path: str
+    family: str
+
+    @property
+    def name(self) -> str:
+        """What tells apart who starts from it, and its vocabulary: "from-lm"."""
+        folder = re.sub(r"[^A-Za-z0-9._+]+", "-", Path(self.path).name).strip("-").removesuffix("-final")
+        return f"from-{folder or 'run'}"
+
+
+@dataclass(frozen=True)
+class Entrant:
+    """What takes part: a family, or one form of it."""
+
+    name: str
+    family: str
+    kinds: tuple[str, ...]
+    """Of the main target, for which it is this form that takes part."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Of its model, besides those that follow from data and budget."""
+    start: Start | None = None
+    """None starts from scratch."""
+
+    @property
+    def row(self) -> Family:
+        return MODELS[self.family]
+
+    @property
+    def learns_by(self) -> str:
+        return self.row.learns[self.kinds[0]]
+
+    @property
+    def overrides(self) -> list[str]:
+        return [f"model.{name}={value}" for name, value in self.settings.items()]
+
+    def does(self, kinds: Sequence[str]) -> bool:
+        """Whether it answers all that the data asks for, the main target first."""
+        return kinds[0] in self.kinds and self.row.does(kinds)
+
+
+ATTENTIONS = ("none", "dot", "general", "additive")
+FORMS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
+    ("ngram", NEXT_TOKEN): {"ngram": {"order": 0}},
+    ("ngram", LABEL): {f"ngram-{method}": {"method": method} for method in METHODS},
+    ("hmm", NEXT_TOKEN): {"hmm": {"num_states": 0}},
+    ("hmm", NEXT_VALUES): {"hmm": {"num_states": 0}},
+    ("seq2seq", SEQUENCE): {f"seq2seq-{kind}": {"attention": kind} for kind in ATTENTIONS},
+}
+"""By family and kind of target: the names of all forms that take part, with their settings, where it is not the family
+as it is. An order or a number of states of 0 is chosen by validation."""
+
+
+def entrants(task: str, start: Start | None = None) -> dict[str, Entrant]:
+    """All that do a task, by name, in the order of the lineage; the family of `start` once more, with its body."""
+    found: dict[str, Entrant] = {}
+    for family, row in MODELS.items():
+        for kind in (kind for kind in task_named(task).kinds if kind in row.learns):
+            for name, settings in FORMS.get((family, kind), {family: {}}).items():
+                before = found[name].kinds if name in found else ()
+                found[name] = Entrant(name, family, (*before, kind), settings)
+        if start is not None and start.family == family and (kinds := kinds_from(family, task)):
+            name = f"{family}-{start.name}"
+            found[name] = Entrant(name, family, kinds, start=start)
+    return found
+
+
+def kinds_from(family: str, task: str) -> tuple[str, ...]:
+    """Kinds of target that a family learns by gradients, so that it can start from weights that are there."""
+    learns = MODELS[family].learns
+    return tuple(kind for kind in task_named(task).kinds if learns.get(kind) == BY_GRADIENTS)
+
+
+def choose_models(asked: Sequence[str] | None, task: str, start: Start | None = None) -> list[str]:
+    """Who takes part: all that do the task, or those asked for, by the name of a family or of one form of it. With a
+    family takes part who starts from a run of it."""
+    fitting = entrants(task, start)
+    families = {entrant.family for entrant in fitting.values()}
+    for name in asked or []:
+        if name not in MODELS and name not in fitting:
+            raise ConfigError(f'unknown family "{name}". {did_you_mean(name, [*MODELS, *fitting])}')
+        if name not in families and name not in fitting:
+            raise ConfigError(f"{name} does not do the task {task}. Families that do: {', '.join(fitting)}.")
+    if not asked:
+        return [name for name, entrant in fitting.items() if entrant.row.takes_part or entrant.start is not None]
+    named = {fitting[name].family if name in fitting else name for name in asked}
+    return [
+        name
+        for name, entrant in fitting.items()
+        if name in asked or entrant.family in (named if entrant.start is not None else asked)
+    ]
