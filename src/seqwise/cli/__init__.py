@@ -14,6 +14,7 @@ from ..errors import ConfigError, SeqwiseError
 from ..wording import as_typed
 from . import options as shared
 from .data_commands import data_app
+from .format_commands import export, import_
 from .layer_commands import probe
 from .terminal import note, say, write
 from .word_commands import words
@@ -438,37 +439,8 @@ def reproduce(
     run_recipe(recipe, out=out, quick=quick, should_resume=resume, as_json=as_json)
 
 
-@app.command()
-def export(
-    run: Annotated[Path, typer.Argument(help="Folder of a run.")],
-    path: Annotated[Path, typer.Argument(help="File to write.")],
-    to: Annotated[str, typer.Option(help="Format of the file: arpa, word2vec, word2vec-binary or glove.")] = "arpa",
-) -> None:
-    """Write a model in another tool's format."""
-    check_run(run)
-    from ..interop.runs import export_run
-    from ..run import Run
-
-    for sentence in export_run(Run.open(run), to, path):
-        note(f"note: {sentence}")
-    say(f"{path}: written ({path.stat().st_size:,} bytes)")
-
-
-@app.command("import")
-def import_(
-    format_: Annotated[
-        str, typer.Argument(metavar="FORMAT", help="Format of the file: arpa, word2vec, word2vec-binary or glove.")
-    ],
-    path: Annotated[Path, typer.Argument(help="File to read.")],
-    out: Annotated[Path, typer.Option(help="Folder of the run to make.")],
-) -> None:
-    """Make a run from another tool's file."""
-    from ..interop.runs import import_run
-    from ..training.card import next_command
-
-    run = import_run(format_, path, out)
-    say(f"{run.path}: {run.config.data.description}")
-    say(f"next: {next_command(run, str(run.path))}")
+app.command()(export)
+app.command("import")(import_)
 
 
 @app.command()
