@@ -65,6 +65,8 @@ class TokenizerConfig:
     """Characters or words seen fewer times become unknown; byte pairs are not joined."""
     lower_case: bool | None = None
     """Whether words are lower-cased; where not set, those of texts with a label are, and others are not."""
+    split_contractions: bool = False
+    """Words of prose: contractions are two words, "does n't" and "it 's", as in texts that are tokenised already."""
 
     def __post_init__(self) -> None:
         if self.vocab_size is not None and self.vocab_size < 2:
