@@ -167,6 +167,9 @@ class TrainingConfig:
     """EM: stop when an iteration brings fewer nats per step than this."""
     average_over: int = 0
     """Validations that a running mean of the weights is taken over; it is kept where it is better; 0 for none."""
+    keep: Literal["best", "last"] = "best"
+    """Which weights are the model: those whose loss on the validation part was lowest, or those of the last validation.
+    Of labels and tags the loss often rises while fewer answers are wrong."""
     patience: int | None = None
     """Validations in a row without improvement after which training stops."""
     checkpoint_seconds: float = 30.0
