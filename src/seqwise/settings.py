@@ -68,6 +68,8 @@ class TokenizerConfig:
     """Characters or words seen fewer times become unknown; byte pairs are not joined."""
     lower_case: bool | None = None
     """Whether words are lower-cased; where not set, those of texts with a label are, and others are not."""
+    split_contractions: bool = False
+    """Words of prose: contractions are two words, "does n't" and "it 's", as in texts that are tokenised already."""
 
     def __post_init__(self) -> None:
         if self.vocab_size is not None and self.vocab_size < 2:
@@ -169,6 +171,9 @@ class TrainingConfig:
     """EM: stop when an iteration brings fewer nats per step than this."""
     average_over: int = 0
     """Validations that a running mean of the weights is taken over; it is kept where it is better; 0 for none."""
+    keep: Literal["best", "last"] = "best"
+    """Which weights are the model: those whose loss on the validation part was lowest, or those of the last validation.
+    Of labels and tags the loss often rises while fewer answers are wrong."""
     patience: int | None = None
     """Validations in a row without improvement after which training stops."""
     checkpoint_seconds: float = 30.0

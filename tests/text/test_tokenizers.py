@@ -150,6 +150,20 @@ def test_unk_written_in_the_text_is_the_unknown_word() -> None:
         assert "<unk>" not in tokenizer.words
 
 
+def test_contractions_in_two_parts_are_the_words_of_a_tokenised_text() -> None:
+    prose = "It's said they don't, can't and won't: O'Brien's, 'so' I'd say. She isn’t rock'n'roll\n"
+    apart = "It 's said they do n't , ca n't and wo n't : O'Brien 's , ' so ' I 'd say . She is n’t rock'n'roll\n"
+    tokenizer = WordTokenizer.train([prose], split_punctuation=True, split_contractions=True)
+    assert tokenizer.split(prose) == [*apart.split(), "\n"]
+    assert tokenizer.encode(apart).tolist() == tokenizer.encode(prose).tolist()
+    assert tokenizer.decode(tokenizer.encode("they do n't, It 's\n")) == "they don't, It's\n"
+    again = WordTokenizer.from_dict(json.loads(json.dumps(tokenizer.to_dict())))
+    assert again.encode(apart).tolist() == tokenizer.encode(prose).tolist()
+    whole = WordTokenizer.train([prose], split_punctuation=True)
+    assert "don't" in whole.words
+    assert "split_contractions" not in whole.to_dict()
+
+
 def test_lower_case_is_a_choice() -> None:
     lower = WordTokenizer.train(["The cat the CAT\n"], lower_case=True)
     assert lower.words == ["cat", "the"]

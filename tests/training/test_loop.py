@@ -193,6 +193,17 @@ def test_the_best_model_is_kept_exactly_when_validation_improves() -> None:
     assert [r.valid for r in reports] == [3.0, 2.0, 2.0, 2.5, 1.0]
 
 
+def test_where_the_last_weights_are_wanted_they_are_kept_after_every_validation() -> None:
+    kept: list[int] = []
+    reports: list[Report] = []
+    hooks = Hooks(validate=scripted([3.0, 2.0, 2.5]), keep_best=lambda: kept.append(len(reports)))
+    config = quiet(steps=6, evaluate_every=2, keep="last", report_every=1)
+    for report in train(tiny_model("gpt"), batches_for("gpt"), config, hooks=hooks):
+        reports.append(report)
+    assert kept == [1, 3, 5]  # reports before each
+    assert [r.step for r in reports if r.is_best] == [2, 4]
+
+
 def test_training_stops_when_patience_is_over() -> None:
     saved: list[Checkpoint] = []
     hooks = Hooks(validate=scripted([3.0, 2.0, 2.1, 1.9, 2.0, 2.2, 0.0]), checkpoint=saved.append)

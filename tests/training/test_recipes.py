@@ -23,7 +23,6 @@ from seqwise.evaluation.forecasts import ForecastScore
 from seqwise.evaluation.likelihood import Score
 from seqwise.evaluation.translations import Likelihood, TranslationScore
 from seqwise.goals import GOALS
-from seqwise.tasks import task_named, task_of
 from seqwise.training.recipes import Recipe, RecipeFile, all_recipes, find_recipe, read_recipe
 
 FOLDER = Path(seqwise.__file__).parent / "recipes"
@@ -110,7 +109,7 @@ def names_of_score(kind: str) -> set[str]:
 @each_shipped
 def test_what_a_recipe_compares_is_a_number_of_the_score(path: Path) -> None:
     file = read_recipe(path)
-    kinds = task_named(task_of([file.recipe.data])).kinds
+    kinds = file.task.kinds
     assert any(file.recipe.metric in names_of_score(kind) for kind in kinds)
     assert all(set(file.evaluate_options()) <= set(GOALS[kind].score_options) for kind in kinds)
 
@@ -136,7 +135,7 @@ def test_the_settings_of_a_recipe_build(
     (tmp_path / "cats.csv").write_text("text,label\n" + "".join(f"{text},{label}\n" for text, label in rows))
     tagged = (f"{text.split()[2]} O\n{animal} B-animal\nsat O\n" for text, animal in rows)
     (tmp_path / "cats.conll").write_text("\n".join(tagged))
-    task = task_of([file.recipe.data])
+    task = file.task.name
     other = {"pairs": "cats.tsv", "text": "cats.txt", "label": "cats.csv", "tags": "cats.conll"}
     data = file.recipe.data if is_example_set(file.recipe.data) else str(tmp_path / other[task])
     data = "digits-pixels" if data.startswith("mnist") else data
@@ -334,3 +333,49 @@ def test_a_shortened_run_that_is_resumed_gets_no_verdict_either(terminal: Any, c
     terminal.done("reproduce", cats, "--quick", "--out", "here")
     _, out, _ = terminal.run("reproduce", cats, "--resume", "--out", "here")
     assert out.splitlines()[-1:] != ["reached"]
+
+
+# -- recipes that come first -----------------------------------------------------------------------------------------
+
+LABELLED = """
+family = "lstm"
+[recipe]
+title = "t"
+data = "cats.csv"
+metric = "METRIC"
+published = 100.0
+source = "made up"
+signature = "s"
+minutes = 0.1
+split = "valid"
+quick = ["training.steps=1"]
+MORE
+[tokenizer]
+kind = "word"
+[training]
+steps = 2
+"""
+
+
+def test_a_recipe_starts_from_the_run_of_another_which_is_trained_once(
+    terminal: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = [(f"the {animal} {n} sat", animal) for n in range(60) for animal in ("cat", "rat")]
+    (tmp_path / "cats.csv").write_text("text,label\n" + "".join(f"{text},{label}\n" for text, label in rows))
+    (tmp_path / "recipes").mkdir()
+    writes = LABELLED.replace("METRIC", "perplexity").replace("MORE", 'task = "text"\n[model]\nmodel_dim = 12')
+    (tmp_path / "recipes" / "writer.toml").write_text(writes)
+    (tmp_path / "recipes" / "labeller.toml").write_text(
+        LABELLED.replace("METRIC", "accuracy").replace("MORE", 'start = "writer"')
+    )
+    _, err = terminal.done("reproduce", "labeller")
+    assert "writer comes first:" in err
+    assert "started from scratch: head.label" in err
+    config = read_toml(tmp_path / "runs" / "labeller" / "config.toml")
+    assert config["model"]["model_dim"] == 12
+    assert read_toml(tmp_path / "runs" / "writer" / "config.toml")["task"] == "text"
+    _, err = terminal.done("reproduce", "labeller", "--out", "runs/again")
+    assert "writer comes first, and is there: runs/writer" in err
+    _, err = terminal.done("reproduce", "labeller", "--quick")
+    assert (tmp_path / "runs" / "writer-quick").exists()

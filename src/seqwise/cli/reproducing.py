@@ -10,7 +10,7 @@ import typer
 
 from ..api import TrainedRun
 from ..training.preparing import resume
-from ..training.recipes import all_recipes, find_recipe, read_recipe
+from ..training.recipes import RecipeFile, all_recipes, find_recipe, read_recipe
 from ..wording import plural
 from .progress import display
 from .results import say_results
@@ -42,17 +42,7 @@ def run_recipe(name: str, *, out: Path | None, quick: bool, should_resume: bool,
     else:
         note(f"about {recipe.minutes:g} {plural(recipe.minutes, 'minute')} on two cores")
     began = time.perf_counter()
-    with display() as shown:
-        if should_resume:
-            session = resume(out, tell=shown.tell, on_progress=shown.prepare)
-            quick = quick or file.is_quick(session.run)
-        else:
-            session = file.prepare(out, quick=quick, tell=shown.tell, on_progress=shown.prepare)
-        with ctrl_c() as wants_stop:
-            session.train(shown.report, wants_stop=wants_stop, tell=shown.tell)
-    if session.is_interrupted:
-        note(f"stopped; everything is saved. Go on with: seqwise reproduce {name} --resume --out {out}")
-        raise typer.Exit(130)
+    quick = _train(name, file, out, quick=quick, should_resume=should_resume)
     with display() as shown:
         options = file.evaluate_options()
         score = TrainedRun(out).evaluate(split=recipe.split, on_progress=shown.prepare, **options).to_dict()
@@ -77,3 +67,26 @@ def run_recipe(name: str, *, out: Path | None, quick: bool, should_resume: bool,
     say(f"{recipe.metric} on {recipe.split}: {value:.4f}; to reach: {recipe.published:g} ({recipe.signature})")
     say(f"signature: {score['signature']}; {minutes:.1f} minutes")
     say("shortened form: no verdict" if quick else "reached" if reached else "not reached")
+
+
+def _train(name: str, file: RecipeFile, out: Path, *, quick: bool, should_resume: bool = False) -> bool:
+    """Train a recipe, before it those that come first and are not there yet; whether it is the shortened form."""
+    for first in [] if should_resume else file.first:
+        folder = file.folder_of(first, out, quick=quick)
+        if (folder / "card.md").exists():
+            note(f"{first} comes first, and is there: {folder}")
+        else:
+            note(f"{first} comes first:")
+            _train(first, read_recipe(find_recipe(first)), folder, quick=quick, should_resume=folder.exists())
+    with display() as shown:
+        if should_resume:
+            session = resume(out, tell=shown.tell, on_progress=shown.prepare)
+            quick = quick or file.is_quick(session.run)
+        else:
+            session = file.prepare(out, quick=quick, tell=shown.tell, on_progress=shown.prepare)
+        with ctrl_c() as wants_stop:
+            session.train(shown.report, wants_stop=wants_stop, tell=shown.tell)
+    if session.is_interrupted:
+        note(f"stopped; everything is saved. Go on with: seqwise reproduce {name} --resume --out {out}")
+        raise typer.Exit(130)
+    return quick

@@ -136,6 +136,7 @@ def tokenizer_for_rows(texts: Sequence[str], config: TokenizerConfig, tell: Tell
     options: dict[str, Any] = {"min_count": config.min_count} if config.min_count is not None else {}
     if kind == "word":
         options = {"min_count": MIN_WORD_COUNT, "lower_case": config.lower_case is not False, **options}
+        options["split_contractions"] = config.split_contractions
     if kind in ("word", "bpe"):
         options["vocab_size"] = config.vocab_size or (MAX_VOCAB if kind == "word" else 8000)
     made = train_tokenizer(kind, (text + "\n" for text in texts), **options)

@@ -102,7 +102,7 @@ def _make_tokenizer(config: TokenizerConfig, data: TextData, tell: Tell) -> Toke
     if kind in ("word", "bpe") and config.vocab_size is not None:
         options["vocab_size"] = config.vocab_size
     if kind == "word":
-        options["lower_case"] = bool(config.lower_case)
+        options |= {"lower_case": bool(config.lower_case), "split_contractions": config.split_contractions}
     blocks: Iterator[str] = whole_blocks(train_part.blocks())
     if kind == "bpe":  # pairs of bytes are learned from a part of a long text, taken evenly
         blocks = islice(blocks, 0, None, -(-data.characters["train"] // BPE_CHARACTERS))

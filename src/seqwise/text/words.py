@@ -2,6 +2,8 @@
 
 A text that is already tokenised ("the cat , he said") is split at white space only. In ordinary prose, where commas
 stick to words, punctuation becomes tokens of its own. Which of the two it is, `train` sees from the text itself.
+Contractions are one word ("doesn't"), or, where asked for, two as in the Penn Treebank ("does n't", "it 's"): so prose
+and texts that somebody has tokenised that way share their words.
 """
 
 from __future__ import annotations
@@ -24,6 +26,11 @@ from .word_index import WordIndex
 LONG = 1000  # characters that are worth the compiled loop
 UNKNOWN_WORD = "<unk>"
 PROSE = re.compile(r"<unk>|\w+(?:['’]\w+)*|[^\w\s]|\n")  # a word, a mark, or the end of the line
+ENDINGS = r"['’](?:s|re|ve|ll|d|m)\b"  # of contractions; before n't the word loses its n: ca n't
+CONTRACTED = re.compile(
+    rf"<unk>|n['’]t\b|\w+?(?=n['’]t\b)|{ENDINGS}|\w+(?:(?!{ENDINGS})['’]\w+)*|[^\w\s]|\n", re.IGNORECASE
+)  # as PROSE, with contractions in two parts
+SPACE_WITHIN = re.compile(rf"(?<=\w) (?=n['’]t\b|{ENDINGS})", re.IGNORECASE)
 TOKENISED = re.compile(r"[^\s]+|\n")
 GLUED_MARK = re.compile(r"\w[.,;:!?](?=\s)")
 SPACE_BEFORE = re.compile(r" (?=[.,;:!?)\]}%])|(?<=[(\[{]) ")
@@ -34,18 +41,26 @@ class WordTokenizer:
     boundary = BOUNDARY
     unknown = UNKNOWN
 
-    def __init__(self, words: list[str], *, lower_case: bool = False, split_punctuation: bool = False):
+    def __init__(
+        self,
+        words: list[str],
+        *,
+        lower_case: bool = False,
+        split_punctuation: bool = False,
+        split_contractions: bool = False,
+    ):
         """`words` in the order of their ids, after <unk> and the boundary."""
         if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
             raise ValueError("the vocabulary must be a list of words")
         self.words = words
         self.lower_case, self.split_punctuation = lower_case, split_punctuation
+        self.split_contractions = split_contractions and split_punctuation
         self.pieces = [UNKNOWN_WORD, "\n", *words]
         self.vocab_size = len(self.pieces)
         self._id_of = {piece: index for index, piece in enumerate(self.pieces)}
         if len(self._id_of) < self.vocab_size:
             raise ValueError("each word must have one id")
-        self._pattern = PROSE if split_punctuation else TOKENISED
+        self._pattern = _pattern(split_punctuation, split_contractions)
 
     @classmethod
     def train(
@@ -56,6 +71,7 @@ class WordTokenizer:
         vocab_size: int | None = None,
         lower_case: bool = False,
         split_punctuation: bool | None = None,
+        split_contractions: bool = False,
     ) -> WordTokenizer:
         """Words by falling count. `split_punctuation=None` decides by how many words have a mark glued to them."""
         blocks = iter(blocks)
@@ -64,14 +80,20 @@ class WordTokenizer:
             split_punctuation = len(GLUED_MARK.findall(first)) > 0.02 * max(1, len(first.split()))
         texts = (block.lower() if lower_case else block for block in chain([first], blocks))
         if split_punctuation:
-            counts = Counter(word for text in texts for word in PROSE.findall(text))
+            pattern = _pattern(split_punctuation, split_contractions)
+            counts = Counter(word for text in texts for word in pattern.findall(text))
             kept = sorted((w for w in counts if counts[w] >= min_count), key=lambda word: (-counts[word], word))
         else:
             kept = count_words(texts, min_count=min_count)[0]
         kept = [word for word in kept if word not in ("\n", UNKNOWN_WORD)]
         if vocab_size is not None:
             kept = kept[: max(0, vocab_size - 2)]
-        return cls(kept, lower_case=lower_case, split_punctuation=bool(split_punctuation))
+        return cls(
+            kept,
+            lower_case=lower_case,
+            split_punctuation=bool(split_punctuation),
+            split_contractions=split_contractions,
+        )
 
     def encode(self, text: str) -> np.ndarray:
         read = self._as_read(text)
@@ -158,14 +180,23 @@ class WordTokenizer:
             else:
                 words.append(self.pieces[token])
         text = "".join(lines) + " ".join(words)
+        text = SPACE_WITHIN.sub("", text) if self.split_contractions else text
         return SPACE_BEFORE.sub("", text) if self.split_punctuation else text
 
     def piece(self, token: int) -> str:
         return self.pieces[token]
 
     def to_dict(self) -> dict[str, Any]:
-        return {"words": self.words, "lower_case": self.lower_case, "split_punctuation": self.split_punctuation}
+        saved = {"words": self.words, "lower_case": self.lower_case, "split_punctuation": self.split_punctuation}
+        return {**saved, "split_contractions": True} if self.split_contractions else saved
 
     @classmethod
     def from_dict(cls, saved: dict[str, Any]) -> WordTokenizer:
         return cls(**saved)
+
+
+def _pattern(split_punctuation: bool, split_contractions: bool) -> re.Pattern[str]:
+    """What a token looks like."""
+    if not split_punctuation:
+        return TOKENISED
+    return CONTRACTED if split_contractions else PROSE

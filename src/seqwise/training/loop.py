@@ -51,7 +51,7 @@ class Hooks:
     sample: Callable[[], str | None] | None = None
     """A text as the model writes now; None where it does not write."""
     keep_best: Callable[[], None] | None = None
-    """Called when validation improved."""
+    """Called when validation improved; where the last weights are wanted, after every validation."""
     checkpoint: Callable[[Checkpoint], None] | None = None
     """Called every `checkpoint_seconds`, and when training ends or is asked to."""
     plan: Callable[[int, float], int | None] | None = None
@@ -139,7 +139,7 @@ def train(
             continue
         step, is_last = trainer.progress.step, trainer.progress.step == config.steps
         is_best, event = _judge(valid, trainer.progress, config)
-        if is_best and hooks.keep_best:
+        if hooks.keep_best and (is_best or (valid is not None and config.keep == "last")):
             hooks.keep_best()
         sample = hooks.sample() if hooks.sample and (step in sample_at) else None
         if valid is not None or sample is not None or is_last or step % report_every == 0 or event:

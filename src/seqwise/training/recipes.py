@@ -17,7 +17,7 @@ from ..config import build, parse_override, read_toml
 from ..errors import ConfigError, did_you_mean
 from ..goals import GOALS
 from ..run import Run
-from ..tasks import task_named, task_of
+from ..tasks import Task, task_named, task_of
 from .overrides import absolute
 from .preparing import prepare
 from .request import Request
@@ -52,6 +52,12 @@ class Recipe:
     """Options of the evaluation, such as view=sliding."""
     quick: list[str] = field(default_factory=list)
     """Settings of the shortened form that --quick runs, such as training.minutes=0.5."""
+    task: str = ""
+    """What to learn, where the data would be taken for something else: text, of data with labels."""
+    start: str = ""
+    """A recipe that comes first, whose body this one keeps."""
+    features: str = ""
+    """A recipe of elmo that comes first, whose layers this one reads beside each word."""
 
     def reached(self, value: float) -> bool:
         if self.better == "lower":
@@ -69,14 +75,39 @@ class RecipeFile:
     def name(self) -> str:
         return self.path.stem
 
+    @property
+    def task(self) -> Task:
+        return task_named(self.recipe.task or task_of([absolute(self.recipe.data)]))
+
+    @property
+    def first(self) -> list[str]:
+        """Recipes whose runs this one needs."""
+        return [name for name in (self.recipe.start, self.recipe.features) if name]
+
+    def folder_of(self, name: str, out: Path, *, quick: bool) -> Path:
+        """Where the run of a recipe that comes first is, beside this one's."""
+        return out.parent / (f"{name}-quick" if quick else name)
+
     def prepare(self, out: Path, *, quick: bool = False, **options: Any) -> Session:
-        task = task_named(task_of([absolute(self.recipe.data)]))
+        """The runs of recipes that come first stand beside `out`."""
+        task = self.task
         metrics = dict.fromkeys(metric for kind in task.kinds for metric in (task.goal or GOALS[kind]).metrics)
         if self.recipe.metric not in metrics:
             near = did_you_mean(self.recipe.metric, list(metrics))
             raise ConfigError(f'{self.path}: recipe.metric = "{self.recipe.metric}" is not known. {near}')
-        overrides = self.recipe.quick if quick else []
-        request = Request.of(self.recipe.data, model=self.family, out=out, config_file=self.path, overrides=overrides)
+        overrides = list(self.recipe.quick) if quick else []
+        if self.recipe.features:
+            overrides.append(f"model.features={self.folder_of(self.recipe.features, out, quick=quick)}")
+        start_from = self.folder_of(self.recipe.start, out, quick=quick) if self.recipe.start else None
+        request = Request.of(
+            self.recipe.data,
+            model=self.family,
+            out=out,
+            task=self.recipe.task or None,
+            config_file=self.path,
+            overrides=overrides,
+            start_from=start_from,
+        )
         return prepare(request, **options)
 
     def is_quick(self, run: Run) -> bool:
