@@ -15,12 +15,13 @@ from seqwise.config import read_toml
 from seqwise.data import toys
 from seqwise.data.builtin import BUILTIN, PAIR_TOYS, is_example_set
 from seqwise.data.public import PUBLIC
-from seqwise.data.schema import LABEL, LABELS, NEXT_TOKEN, NEXT_VALUES, NUMBER, SEQUENCE, TAG
+from seqwise.data.schema import LABEL, LABELS, NEXT_TOKEN, NEXT_VALUES, NUMBER, RECONSTRUCTION, SEQUENCE, TAG
 from seqwise.errors import ConfigError
 from seqwise.evaluation.answers import LabelScore, LabelSetScore, NumberScore
 from seqwise.evaluation.entities import TagScore
 from seqwise.evaluation.forecasts import ForecastScore
 from seqwise.evaluation.likelihood import Score
+from seqwise.evaluation.reconstruction import ReconstructionScore
 from seqwise.evaluation.translations import Likelihood, TranslationScore
 from seqwise.goals import GOALS
 from seqwise.training.recipes import Recipe, RecipeFile, all_recipes, find_recipe, read_recipe
@@ -101,6 +102,7 @@ def names_of_score(kind: str) -> set[str]:
         LABELS: LabelSetScore(np.ones((4, 1), bool), np.ones((4, 1), bool), np.ones(4), ["a"], ""),
         NUMBER: NumberScore(np.ones(4), np.ones(4), np.ones(4), ""),
         TAG: TagScore([["B"]], [["B"]], 0.1, "IOB2", ""),
+        RECONSTRUCTION: ReconstructionScore(np.ones(4), np.ones(4)),
         SEQUENCE: TranslationScore(["a"], ["b"], ["b"], Likelihood(1.0, 1, 1), ""),
     }
     return set(scores[kind].to_dict())

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..checks import check_comparison, check_run
+from ..checks import check_comparison
 from ..errors import ConfigError, SeqwiseError
 from ..wording import as_typed
 from . import options as shared

@@ -58,6 +58,8 @@ class Recipe:
     """A recipe that comes first, whose body this one keeps."""
     features: str = ""
     """A recipe of elmo that comes first, whose layers this one reads beside each word."""
+    vectors: str = ""
+    """A recipe of word2vec that comes first, whose vectors the embeddings of this one start from."""
 
     def reached(self, value: float) -> bool:
         if self.better == "lower":
@@ -82,7 +84,7 @@ class RecipeFile:
     @property
     def first(self) -> list[str]:
         """Recipes whose runs this one needs."""
-        return [name for name in (self.recipe.start, self.recipe.features) if name]
+        return [name for name in (self.recipe.start, self.recipe.features, self.recipe.vectors) if name]
 
     def folder_of(self, name: str, out: Path, *, quick: bool) -> Path:
         """Where the run of a recipe that comes first is, beside this one's."""
@@ -98,6 +100,8 @@ class RecipeFile:
         overrides = list(self.recipe.quick) if quick else []
         if self.recipe.features:
             overrides.append(f"model.features={self.folder_of(self.recipe.features, out, quick=quick)}")
+        if self.recipe.vectors:
+            overrides.append(f"model.embeddings={self.folder_of(self.recipe.vectors, out, quick=quick)}")
         start_from = self.folder_of(self.recipe.start, out, quick=quick) if self.recipe.start else None
         request = Request.of(
             self.recipe.data,
