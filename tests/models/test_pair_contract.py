@@ -121,6 +121,21 @@ def test_stepping_gives_the_log_probabilities_of_the_parallel_pass(case: Any) ->
         log_probs, state = model.step(torch.full((3,), long[t]), state)
 
 
+@torch.no_grad()
+@pytest.mark.parametrize("width", [32, 64, 128])
+def test_padding_changes_no_score_in_double_precision(width: int) -> None:
+    """In which `seqwise check` computes: kernels of torch take a mask of another type for what it is not."""
+    torch.manual_seed(0)
+    schema = schemas.of_kind("sequence", 40)
+    row = MODELS["transformer"]
+    model = row.build(row.config(model_dim=width, num_heads=4, num_layers=1), schema).double().eval()
+    sources = [torch.randint(2, 40, (length,)).tolist() for length in (30, 17, 9)]
+    together, _ = model.score(pair_batch(sources, TARGETS))
+    for row_number, (source, target) in enumerate(zip(sources, TARGETS, strict=True)):
+        alone, _ = model.score(pair_batch([source], [target]))
+        same(together[row_number : row_number + 1, : len(target) - 1], alone, atol=1e-9)
+
+
 @each_case
 @torch.no_grad()
 def test_padding_and_batch_composition_change_no_score(case: Any) -> None:

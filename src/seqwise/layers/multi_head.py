@@ -19,9 +19,13 @@ from torch.nn.functional import linear, scaled_dot_product_attention
 from .attention import attend, by_row
 
 
-def closed_where(is_padding: Tensor) -> Tensor:
-    """A mask to add to scores, 0 or -inf: (N, S) bool -> (N, 1, 1, S)."""
-    return torch.zeros(is_padding.shape, device=is_padding.device).masked_fill(is_padding, float("-inf"))[:, None, None]
+def closed_where(is_padding: Tensor, dtype: torch.dtype) -> Tensor:
+    """A mask to add to scores of this type, 0 or -inf: (N, S) bool -> (N, 1, 1, S).
+
+    torch's kernel takes the bytes of a mask of another type for numbers of its own, and says nothing.
+    """
+    open_everywhere = torch.zeros(is_padding.shape, dtype=dtype, device=is_padding.device)
+    return open_everywhere.masked_fill(is_padding, float("-inf"))[:, None, None]
 
 
 class SelfAttention(nn.Module):

@@ -149,7 +149,7 @@ class TransformerBody(nn.Module):
     def read(self, sources: Fields) -> State:
         source = only(sources)
         x = self._embed(self.source_embedding, source, 0, "source")  # (N, S, D)
-        mask = None if source.is_step is None else closed_where(~source.is_step)  # (N, 1, 1, S)
+        mask = None if source.is_step is None else closed_where(~source.is_step, x.dtype)  # (N, 1, 1, S)
         for block in self.encoder:
             x = cast(Block, block).encode(x, mask)
         x = self.encoder_norm(x)
