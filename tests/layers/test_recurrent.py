@@ -169,6 +169,23 @@ def test_the_fast_path_is_the_path_by_steps(name: str, bidirectional: bool, leng
     assert_same(gradients_of(fast, fast_after, real, leaves), gradients_of(plain, plain_after, real, leaves))
 
 
+@both_directions
+@pytest.mark.parametrize("lengths", [LENGTHS, torch.tensor([3, 0, 7, 2])], ids=["lengths", "an empty row"])
+def test_rows_read_as_one_block_are_rows_read_by_steps(bidirectional: bool, lengths: Tensor) -> None:
+    """From an empty state, from which both directions are read that way; nothing is said behind the end of a row."""
+    layer = with_random_weights(RecurrentLayer([CELLS["lstm"](E) for _ in range(1 + bidirectional)]))
+    x, state = (10 * torch.randn(len(lengths), T, E)).requires_grad_(), layer.initial_state(len(lengths))
+    assert layer._can_read_padded(x, state)
+    block, block_after = layer(x, state, lengths)
+    plain, plain_after = layer.forward_by_steps(x, state, lengths)
+    is_step = torch.arange(T) < lengths.unsqueeze(1)
+    assert not block[~is_step].any()
+    assert_same(block[is_step], plain[is_step])
+    assert_same(block_after, plain_after)
+    leaves = [x, *layer.parameters()]
+    assert_same(gradients_of(block, block_after, is_step, leaves), gradients_of(plain, plain_after, is_step, leaves))
+
+
 @each_kernel
 @both_directions
 @torch.no_grad()

@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from .notes import note
 from .recurrent import CellWeights, State
 
+SHUT = 500.0  # what shuts a gate, or opens it, whatever else it is told
 SHOWN = ("input gate", "forget gate", "output gate", "candidate", "memory", "state")
 
 
@@ -52,6 +53,9 @@ class LSTMCell(nn.Module):
         )
         self.memory_norm = nn.LayerNorm(model_dim) if normalise else nn.Identity()
         self.kernel = None if normalise else _projected_lstm if projection_dim else torch.lstm
+        if self.kernel is torch.lstm:  # input and output gate shut, forget gate open: (4D, 1)
+            column = torch.tensor([-SHUT, SHUT, 0.0, -SHUT]).repeat_interleave(model_dim).unsqueeze(1)
+            self.register_buffer("padding_column", column, persistent=False)
         with torch.no_grad():  # an open forget gate: memory first, forgetting is learned
             self.weights.bias_input[model_dim : 2 * model_dim] = forget_bias
 
