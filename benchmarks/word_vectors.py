@@ -8,7 +8,8 @@ workers, take turns, and each run is a process of its own: words/s while learnin
 beyond imports, and Spearman's correlation on WordSim-353 and MEN. gensim reads the file itself (corpus_file), which is
 its fastest way. There each of its workers lets the rate fall as if it had all lines to read: with two, by half as much
 as it should, and back at the next epoch. With --by-line its quality is also shown with lines handed to it, where its
-rate falls as the settings say and as ours does, and ours with our own rate besides.
+rate falls as the settings say and as ours does; and ours with a rate that falls to its half, as theirs in effect, and
+both with our own rate.
 
 Limits: 1.5 times its words/s, correlations not lower, memory not higher.
 """
@@ -96,7 +97,10 @@ def compare(corpus: Path, method: str, seeds: int, epochs: int, *, by_line: bool
     sides: dict[str, tuple[str, dict[str, Any]]] = {
         "ours": (OURS, {}),
         "gensim": (THEIRS, {}),
+        "ours, as theirs falls": (OURS, {"final_rate": 0.5}),
         "ours, rate 0.05": (OURS, OWN_RATE),
+        "ours, 0.05 to its half": (OURS, {"learning_rate": 0.05, "final_rate": 0.5}),
+        "gensim, rate 0.05": (THEIRS, OWN_RATE),
     }
     if by_line:
         sides["gensim, line by line"] = THEIRS, {"is_by_line": True}
