@@ -179,7 +179,7 @@ def saved_and_read(config: Any) -> Any:
         *(config_class() for config_class in MODEL_CONFIGS),
         DecodingConfig(),
         DataConfig(
-            ["a.txt", 'b"c\\d.txt'], "v.txt", "t.txt", "90/10", ["x"], 12, 3, 2.5, "ff00", "a: 1,000 of\n“text”"
+            ["a.txt", 'b"c\\d.txt'], "v.txt", "t.txt", "90/10", ["x"], 12, 3, 2.5, 40, "ff00", "a: 1,000 of\n“text”"
         ),
         TokenizerConfig("word", vocab_size=5000, min_count=2, lower_case=True),
         TrainingConfig(minutes=0.1, epochs=2.5, learning_rate=1e-5, weight_decay=1e22, beta1=0.1 + 0.2, patience=3),
