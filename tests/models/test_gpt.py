@@ -13,7 +13,7 @@ from runs_by_hand import prepare
 from torch import Tensor
 from torch.nn import functional
 
-from seqwise.data.batch import next_token_batch
+from seqwise.data.batch import Tokens, next_token_batch
 from seqwise.errors import ConfigError
 from seqwise.models import MODELS, num_parameters
 from seqwise.models.gpt import SIZES, GPTConfig, build_gpt
@@ -180,6 +180,19 @@ def test_biases_begin_at_zero_and_each_block_as_the_identity() -> None:
     assert all((bias == 0).all() for bias in biases)
     x = torch.randn(1, 5, 24)
     torch.testing.assert_close(model.body.blocks[0](x, None, None), x)
+
+
+def test_embeddings_are_read_as_they_are_where_that_is_set() -> None:
+    """Those of a large vocabulary are scaled up otherwise, which weights of others are not made for."""
+    by_rule, as_they_are = (
+        build_gpt(GPTConfig(**SMALL, embedding_scale=scale), schemas.of_text(2000)).body.embedding
+        for scale in (None, 1.0)
+    )
+    tokens = Tokens(torch.tensor([[1, 2]]))
+    torch.testing.assert_close(as_they_are(tokens)[0], as_they_are.weight[1:3])
+    torch.testing.assert_close(by_rule(tokens)[0], by_rule.weight[1:3] * math.sqrt(24))
+    for embedding in (by_rule, as_they_are):
+        assert embedding(Tokens(torch.arange(2000).unsqueeze(0))).std().item() == pytest.approx(0.02, rel=0.05)
 
 
 def test_fewer_heads_of_keys_and_values_make_the_cache_smaller_by_as_much() -> None:

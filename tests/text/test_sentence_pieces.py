@@ -103,6 +103,13 @@ def test_marks_and_bytes_that_are_no_character_can_be_shown() -> None:
     assert len(WORDS.usual_lengths) == WORDS.vocab_size == FIRST_PIECE + 8
 
 
+def test_a_piece_may_reach_over_a_space() -> None:
+    pieces = {" ": -9.0, "a": -9.0, "b": -9.0, " a": -1.0, " a ": -2.0, " a b": -3.0}
+    tokenizer = SentencePieceTokenizer(list(pieces), list(pieces.values()))
+    assert [tokenizer.piece(token) for token in tokenizer.encode("a b")] == [" a b"]
+    assert [tokenizer.piece(token) for token in tokenizer.encode("b a b")] == [" ", "b", " a b"]
+
+
 def test_a_long_word_takes_no_quadratic_time() -> None:
     tokens = SentencePieceTokenizer([" ", "a", "aa", "aaaa"], [0, 0, -1, -2]).encode("a" * 100_000)
     assert len(tokens) == 25_001  # the space, and fours

@@ -81,7 +81,7 @@ class SentencePieceTokenizer:
         while found:
             _, left, right, token = heapq.heappop(found)
             first, second, joint = texts[left], texts[right], self.pieces[token - FIRST_PIECE]
-            if first is None or second is None or after[left] != right or first + second != joint:
+            if first is None or second is None or first + second != joint:
                 continue
             ids[left], ids[right], texts[left], texts[right] = token, -1, joint, None
             after[left] = after[right]
