@@ -84,7 +84,7 @@ def test_a_model_comes_in_as_it_was(tmp_path: Path, num_kv_heads: int, tied: boo
     model, batch = random_model(num_kv_heads, tied=tied), next_token_batch(torch.randint(VOCAB, (2, CONTEXT)))
     (tmp_path / "small.bin").write_bytes(checkpoint_bytes(model))
     (tmp_path / "tokenizer.bin").write_bytes(tokenizer_bytes())
-    found, _ = read_llama2c(tmp_path / "small.bin", tmp_path / "tokenizer.bin")
+    found, _, _ = read_llama2c(tmp_path / "small.bin", tmp_path / "tokenizer.bin")
     torch.testing.assert_close(found.score(batch)[0], model.score(batch)[0], atol=0, rtol=0)
 
 

@@ -27,7 +27,6 @@ import struct
 from collections.abc import Iterator
 from dataclasses import astuple, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -36,6 +35,7 @@ from ..data.schema import text_schema
 from ..errors import ConfigError, DataError
 from ..models import family, num_parameters
 from ..models.gpt import LLAMA, GPTConfig
+from ..models.headed import HeadedModel
 from ..text.sentence_pieces import FIRST_BYTE, FIRST_PIECE, SentencePieceTokenizer
 
 VERSION_MARK = 0x616B3432  # "ak42": how files of version 1 and 2 begin
@@ -96,11 +96,11 @@ class Header:
         )
 
 
-def read_llama2c(path: Path, tokenizer_path: Path) -> tuple[Any, SentencePieceTokenizer]:
-    """The model of a checkpoint, of version 0, and its tokenizer. A file that is damaged is named."""
+def read_llama2c(path: Path, tokenizer_path: Path) -> tuple[HeadedModel, GPTConfig, SentencePieceTokenizer]:
+    """The model of a checkpoint, of version 0, its settings and its tokenizer. A file that is damaged is named."""
     header, config = _read_header(path)
     tokenizer = read_tokenizer(tokenizer_path, header.num_tokens, of=path.name)
-    model = family("gpt").build(config, text_schema(tokenizer))
+    model: HeadedModel = family("gpt").build(config, text_schema(tokenizer))
     weights = _by_our_names(_read_tensors(path, header), header)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -108,10 +108,10 @@ def read_llama2c(path: Path, tokenizer_path: Path) -> tuple[Any, SentencePieceTo
             if not np.isfinite(found).all():
                 raise DataError(f"{path}: damaged: {name} holds what is not a number. Fetch or export it again.")
             parameter.copy_(torch.from_numpy(np.array(found, dtype=np.float32)))  # a copy: the file is not writable
-    return model.eval(), tokenizer
+    return model.eval(), config, tokenizer
 
 
-def describe(path: Path, model: Any) -> str:
+def describe(path: Path, model: HeadedModel) -> str:
     return f"imported from {path.name}, a checkpoint of llama2.c with {num_parameters(model):,} parameters"
 
 

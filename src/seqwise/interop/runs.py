@@ -64,9 +64,8 @@ def _read_arpa(path: Path, out: Path) -> Run:
 
 
 def _read_llama2c(path: Path, tokenizer_file: Path, out: Path) -> Run:
-    model, tokenizer = read_llama2c(path, tokenizer_file)
-    config, data = model.body.config, DataConfig(description=describe(path, model))
-    training = TrainingConfig(context=config.context)
+    model, config, tokenizer = read_llama2c(path, tokenizer_file)
+    data, training = DataConfig(description=describe(path, model)), TrainingConfig(context=config.context)
     kind = TokenizerConfig(kind="sentencepiece")
     run = Run.create(out, RunConfig("gpt", data, kind, config, training), text_schema(tokenizer))
     run.save_model(model)
