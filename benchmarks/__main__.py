@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from benchmarks.llama2c import lacks as lacks_llama2c
 from seqwise.data.paths import data_folders
 from seqwise.data.public import find_public
 from seqwise.errors import DataError
@@ -118,6 +119,7 @@ BENCHMARKS = [
     Benchmark("attention_by_length", "numbers --minutes 0.3", "numbers"),
     Benchmark("translation_speed", "--repeats 1 --sentences 100", needs=(package("transformers"),)),
     Benchmark("translation_training", f"--repeats 2 --steps 5 {WITH_PEERS}", WITH_PEERS, needs=(JOEYNMT, LINUX)),
+    Benchmark("llama2c", "--tokens 60 --repeats 1", needs=(Need("a C compiler and files of llama2.c", lacks_llama2c),)),
     Benchmark("translation_memory", "--lines 20000", needs=(LINUX,)),
     Benchmark("mutants", "segments --num 4"),
 ]

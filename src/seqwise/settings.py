@@ -56,8 +56,8 @@ class DataConfig:
 
 @dataclass(frozen=True)
 class TokenizerConfig:
-    kind: Literal["auto", "char", "word", "bpe"] = "auto"
-    """Characters, words or byte pairs; auto chooses by the data."""
+    kind: Literal["auto", "char", "word", "bpe", "sentencepiece"] = "auto"
+    """Characters, words or byte pairs; auto chooses by the data. Models that are imported may have SentencePiece."""
     source_kind: Literal["auto", "char", "word", "bpe"] = "auto"
     """Pairs: what sources are made of; auto is as `kind` where that is set, else chosen by the data."""
     joint: bool | None = None

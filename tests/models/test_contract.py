@@ -21,6 +21,7 @@ from seqwise.inspection import record
 from seqwise.layers.notes import is_recorded
 from seqwise.models import MODELS
 from seqwise.models.contract import Learns, State, select_rows
+from seqwise.models.gpt import GPT2, LLAMA
 
 VOCAB, CONTEXT = 7, 12
 TOLERANCE = 1e-5
@@ -85,6 +86,10 @@ CASES = [
     Case("gpt", {**GPT, "positions": "rotary", "normalise_queries": False}),
     Case("gpt", {**GPT, "positions": "learned", "activation": "gelu", "normalise_queries": False}),
     Case("gpt", {**GPT, "positions": "sinusoidal", "tied_embeddings": True}),
+    Case("gpt", {**GPT2, **GPT}),
+    Case("gpt", {**LLAMA, **GPT, "num_kv_heads": 1}),
+    Case("gpt", {**GPT, "num_heads": 4, "num_kv_heads": 2, "biases": True, "activation": "swiglu"}),
+    Case("gpt", {**GPT, "norm": "rms", "biases": True, "rotary_base": 100.0, "embedding_scale": 2.0}),
 ]
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 

@@ -28,15 +28,17 @@ def export(
 
 def import_(
     format_: Annotated[
-        str, typer.Argument(metavar="FORMAT", help="Format of the file: arpa, word2vec, word2vec-binary or glove.")
+        str,
+        typer.Argument(metavar="FORMAT", help="Format of the file: arpa, word2vec, word2vec-binary, glove or llama2c."),
     ],
     path: Annotated[Path, typer.Argument(help="File to read.")],
     out: Annotated[Path, typer.Option(help="Folder of the run to make.")],
+    tokenizer: Annotated[Path | None, typer.Option(help="llama2c: the file of the tokenizer, tokenizer.bin.")] = None,
 ) -> None:
     """Make a run from another tool's file."""
     from ..interop.runs import import_run
     from ..training.card import next_command
 
-    run = import_run(format_, path, out)
+    run = import_run(format_, path, out, tokenizer=tokenizer)
     say(f"{run.path}: {run.config.data.description}")
     say(f"next: {next_command(run, str(run.path))}")

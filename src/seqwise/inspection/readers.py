@@ -31,7 +31,8 @@ from ..errors import DataError
 from ..goals.sequence import DEFAULT_RATIO, search_settings
 from ..run import Run
 from ..tasks import ReadsQuestions, task_named
-from ..text import TOKENIZERS, Tokenizer
+from ..text import Tokenizer
+from ..text.symbols import SymbolTokenizer
 from ..wording import counted
 from .options import InspectOptions
 from .read_answers import labelled_row, read_labelled, read_tagged, tagged_row
@@ -247,7 +248,9 @@ class SeriesReader:
 def _tokenizer_of(schema: Schema) -> Tokenizer | None:
     """Of texts that are answered; None where numbers are, or symbols without names."""
     spec = schema.only_input()
-    return spec.tokenizer if isinstance(spec, TokenSpec) and spec.tokenizer.kind in TOKENIZERS else None
+    if not isinstance(spec, TokenSpec) or isinstance(spec.tokenizer, SymbolTokenizer):
+        return None
+    return spec.tokenizer
 
 
 def _answers_texts(run: Run) -> bool:

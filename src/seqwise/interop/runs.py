@@ -3,6 +3,7 @@
 seqwise export runs/counts --to arpa counts.arpa
 seqwise import arpa counts.arpa --out runs/counts
 seqwise export runs/words --to word2vec-binary words.bin
+seqwise import llama2c stories15M.bin --tokenizer tokenizer.bin --out runs/stories
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from ..settings import DataConfig, TokenizerConfig, TrainingConfig
 from ..text.words import WordTokenizer
 from ..training.word_vectors import words_of
 from .arpa import read_arpa, write_arpa
+from .llama2c import describe, read_llama2c
 
 
 @dataclass(frozen=True)
@@ -31,10 +33,12 @@ class Format:
     title: str
     families: tuple[str, ...]
     """The families that it can hold."""
-    write: Callable[[Run, Path], list[str]]
-    """What a user should know about the file."""
-    read: Callable[[Path, Path], Run]
-    """(file, run folder) -> the run."""
+    write: Callable[[Run, Path], list[str]] | None
+    """What a user should know about the file. None where it is read only."""
+    read: Callable[..., Run]
+    """(file, run folder) -> the run; between them the file of the tokenizer, where there is one."""
+    has_tokenizer_file: bool = False
+    """Whether the tokenizer is in a file of its own."""
 
 
 def _write_arpa(run: Run, path: Path) -> list[str]:
@@ -55,6 +59,15 @@ def _read_arpa(path: Path, out: Path) -> Run:
     data = DataConfig(description=f"imported from {path.name}, an ARPA file of order {model.config.order}")
     kind = TokenizerConfig(kind=tokenizer.kind)  # type: ignore[arg-type]
     run = Run.create(out, RunConfig("ngram", data, kind, model.config, TrainingConfig()), text_schema(tokenizer))
+    run.save_model(model)
+    return run
+
+
+def _read_llama2c(path: Path, tokenizer_file: Path, out: Path) -> Run:
+    model, config, tokenizer = read_llama2c(path, tokenizer_file)
+    data, training = DataConfig(description=describe(path, model)), TrainingConfig(context=config.context)
+    kind = TokenizerConfig(kind="sentencepiece")
+    run = Run.create(out, RunConfig("gpt", data, kind, config, training), text_schema(tokenizer))
     run.save_model(model)
     return run
 
@@ -88,6 +101,9 @@ FORMATS = {
     "word2vec": _vectors("vectors of words as text (word2vec, gensim, fastText)", "text"),
     "word2vec-binary": _vectors("vectors of words as bytes (word2vec, gensim)", "binary"),
     "glove": _vectors("vectors of words as text without a first line (GloVe)", "glove"),
+    "llama2c": Format(
+        "a Llama in one file, of version 0 (karpathy/llama2.c)", ("gpt",), None, _read_llama2c, has_tokenizer_file=True
+    ),
 }
 
 
@@ -100,6 +116,9 @@ def format_named(name: str) -> Format:
 def export_run(run: Run, name: str, path: Path) -> list[str]:
     """Write a run's model to a file of another format, which must not be there yet. What to know about the file."""
     chosen = format_named(name)
+    if chosen.write is None:
+        written = ", ".join(each for each, row in FORMATS.items() if row.write is not None)
+        raise ConfigError(f"files of {name} are read, not written. Formats that are written: {written}.")
     if run.config.model_name not in chosen.families:
         raise ConfigError(
             f"{run.path} is a {run.config.model_name} model; a file of {name} holds {', '.join(chosen.families)}."
@@ -109,8 +128,12 @@ def export_run(run: Run, name: str, path: Path) -> list[str]:
     return chosen.write(run, path)
 
 
-def import_run(name: str, path: Path, out: Path) -> Run:
-    """Make a run folder from a file of another format."""
+def import_run(name: str, path: Path, out: Path, *, tokenizer: Path | None = None) -> Run:
+    """Make a run folder from a file of another format; `tokenizer`: a file beside it, where the format has one."""
     chosen = format_named(name)
+    if chosen.has_tokenizer_file and tokenizer is None:
+        raise ConfigError(f"the tokenizer of a {name} model is in a file of its own: add --tokenizer FILE.")
+    if not chosen.has_tokenizer_file and tokenizer is not None:
+        raise ConfigError(f"a file of {name} holds its own words; drop --tokenizer.")
     check_free(out)
-    return chosen.read(path, out)
+    return chosen.read(path, out) if tokenizer is None else chosen.read(path, tokenizer, out)

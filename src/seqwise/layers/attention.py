@@ -4,7 +4,10 @@
     attention   = softmax(q k^T / sqrt(K)), future places closed       (2)   Vaswani et al. 2017, 3.2
     y           = W_o [attention v, of all heads side by side]         (3)
 
-Shapes: B batch, T steps, S steps seen, C context, D model width, H heads, K head width.
+Grouped queries (Ainslie et al. 2023): several heads share the keys and values of one, so that the cache is smaller by
+as much. With one key and value for all of them it is multi-query attention (Shazeer 2019).
+
+Shapes: B batch, T steps, S steps seen, C context, D model width, H heads, G heads of keys and values, K head width.
 """
 
 from __future__ import annotations
@@ -48,64 +51,86 @@ class Place:
 
 @dataclass(frozen=True)
 class LayerCache:
-    """The keys and values of one layer, (B, H, C, K) each, allocated once for the whole context."""
+    """The keys and values of one layer, (B, G, C, K) each, allocated once for the whole context."""
 
     keys: Tensor
     values: Tensor
     place: Place
 
     def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Write (B, H, T, K) to their places; return all that is there so far, (B, H, S, K)."""
+        """Write (B, G, T, K) to their places; return all that is there so far, (B, G, S, K)."""
         place, num_new = self.place, keys.shape[2]
         if place.first is not None:
             self.keys[:, :, place.first : place.first + num_new] = keys
             self.values[:, :, place.first : place.first + num_new] = values
         else:
             rows = torch.arange(len(keys), device=keys.device).unsqueeze(1)  # (B, 1)
-            self.keys[rows, :, place.positions] = keys.transpose(1, 2)  # indexed: (B, T, H, K)
+            self.keys[rows, :, place.positions] = keys.transpose(1, 2)  # indexed: (B, T, G, K)
             self.values[rows, :, place.positions] = values.transpose(1, 2)
         return self.keys[:, :, : place.used], self.values[:, :, : place.used]
 
 
 class CausalSelfAttention(nn.Module):
-    def __init__(self, model_dim: int, num_heads: int, *, normalise: bool = False):
+    def __init__(
+        self,
+        model_dim: int,
+        num_heads: int,
+        *,
+        num_kv_heads: int | None = None,
+        normalise: bool = False,
+        bias: bool = False,
+    ):
+        """`num_kv_heads`: heads of keys and values, each for as many heads of queries; as many as those where None."""
         super().__init__()
-        self.num_heads, self.head_dim = num_heads, model_dim // num_heads
-        self.normalise = normalise
-        self.qkv = nn.Linear(model_dim, 3 * model_dim, bias=False)
-        self.stacked = {"qkv.weight": 3}
-        self.to_output = nn.Linear(model_dim, model_dim, bias=False)
+        self.num_heads, self.num_kv_heads = num_heads, num_kv_heads or num_heads
+        self.head_dim, self.normalise = model_dim // num_heads, normalise
+        sharing = num_heads // self.num_kv_heads
+        self.qkv = nn.Linear(model_dim, (num_heads + 2 * self.num_kv_heads) * self.head_dim, bias=bias)
+        self.stacked = {"qkv.weight": sharing + 2}  # of one shape: queries in as many parts as share keys and values
+        self.to_output = nn.Linear(model_dim, model_dim, bias=bias)
 
-    def forward(self, x: Tensor, turn: Tensor | None = None, cache: LayerCache | None = None) -> Tensor:
-        """x (B, T, D) -> (B, T, D). With a cache, x continues what the cache holds."""
-        B, T, D = x.shape
-        projected = self.qkv(x).view(B, T, 3, self.num_heads, self.head_dim)
-        query_key, v = projected[:, :, :2], projected[:, :, 2].transpose(1, 2)  # (B, T, 2, H, K), (B, H, T, K)
+    def split_heads(self, projected: Tensor, turn: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+        """(1) from its products (..., D + 2GK): queries (..., H, K), keys and values (..., G, K)."""
+        num_queries, num_keys = self.num_heads, self.num_kv_heads
+        query_key, v = projected.unflatten(-1, (-1, self.head_dim)).split((num_queries + num_keys, num_keys), dim=-2)
         if self.normalise:  # equal length before the product: no head can saturate (Henry et al. 2020)
             query_key = functional.layer_norm(query_key, (self.head_dim,))
         if turn is not None:
             query_key = rotate(query_key, turn)
-        q, k = query_key.transpose(1, 3).unbind(dim=2)  # (B, H, 2, T, K) -> twice (B, H, T, K)
+        q, k = query_key.split((num_queries, num_keys), dim=-2)
+        return q, k, v
+
+    def forward(self, x: Tensor, turn: Tensor | None = None, cache: LayerCache | None = None) -> Tensor:
+        """x (B, T, D) -> (B, T, D). With a cache, x continues what the cache holds. `turn` (..., T, 1, K/2)."""
+        q, k, v = (part.transpose(1, 2) for part in self.split_heads(self.qkv(x), turn))  # (B, H or G, T, K)
         if cache is None:
-            y = attend(self, q, k, v, is_causal=True)
-        elif cache.place.first == 0 and T > 1:  # nothing before: the new tokens see only each other
+            y = self._attend(q, k, v, is_causal=True)
+        elif cache.place.first == 0 and x.shape[1] > 1:  # nothing before: the new tokens see only each other
             cache.append(k, v)
-            y = attend(self, q, k, v, is_causal=True)
+            y = self._attend(q, k, v, is_causal=True)
         else:
             k, v = cache.append(k, v)
-            y = attend(self, q, k, v, mask=cache.place.can_attend)
-        return self.to_output(y.transpose(1, 2).reshape(B, T, D))
+            y = self._attend(q, k, v, mask=cache.place.can_attend)
+        return self.to_output(y.transpose(1, 2).reshape(x.shape))
+
+    def _attend(
+        self, q: Tensor, k: Tensor, v: Tensor, *, mask: Tensor | None = None, is_causal: bool = False
+    ) -> Tensor:
+        if self.num_kv_heads < self.num_heads:
+            sharing = self.num_heads // self.num_kv_heads
+            k, v = k.repeat_interleave(sharing, dim=1), v.repeat_interleave(sharing, dim=1)  # (B, H, S, K)
+        return attend(self, q, k, v, mask=mask, is_causal=is_causal)
 
 
 def attention_of_one(q: Tensor, keys: Tensor, values: Tensor, used: int) -> Tensor:
-    """Attention of one token per row, q (B, H, K), over the first `used` places of a cache (B, H, C, K): (B, H, K).
+    """Attention of one token per row, q (B, H, K), over the first `used` places of a cache (B, G, C, K): (B, H, K).
 
     Two batched products: for one query the fused kernel has nothing to fuse, and is slower.
     """
-    B, H, C, K = keys.shape
-    keys, values = keys.view(B * H, C, K)[:, :used], values.view(B * H, C, K)[:, :used]  # no copy
-    scores = torch.bmm(q.reshape(B * H, 1, K) * K**-0.5, keys.mT)  # (B*H, 1, S)
-    return torch.bmm(scores.softmax(dim=-1), values).view(B, H, K)
+    B, G, C, K = keys.shape
+    keys, values = keys.view(B * G, C, K)[:, :used], values.view(B * G, C, K)[:, :used]  # no copy
+    scores = torch.bmm(q.reshape(B * G, -1, K) * K**-0.5, keys.mT)  # (B*G, H/G, S)
+    return torch.bmm(scores.softmax(dim=-1), values).view(q.shape)
 
 
 def attend(

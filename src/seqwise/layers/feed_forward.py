@@ -1,6 +1,10 @@
 """The feed-forward layer: each token by itself, up to a wider layer, through a nonlinearity, and down again.
 
-    y = W_down f(W_up x)   f: ReLU, GELU (Hendrycks & Gimpel 2016) or the square of ReLU (So et al. 2021)
+    y = W_down f(W_up x)                     (1)   f: ReLU, GELU (Hendrycks & Gimpel 2016) or the square of ReLU
+                                                   (So et al. 2021)
+    y = W_down (silu(W_gate x) * W_up x)     (2)   SwiGLU (Shazeer 2020): one product opens or closes the other
+
+GELU is x * the probability that a normal variable lies below x; GPT-2 has a tanh that comes near it.
 
 Shapes: D model width, F feed-forward width.
 """
@@ -8,6 +12,7 @@ Shapes: D model width, F feed-forward width.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -39,16 +44,60 @@ def squared_relu(x: Tensor) -> Tensor:
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": functional.relu,
     "gelu": functional.gelu,
+    "gelu_tanh": partial(functional.gelu, approximate="tanh"),
     "squared_relu": squared_relu,
 }
 
 
+SWIGLU = "swiglu"
+WIDTH_UNIT = 32  # a gated layer is as wide as a multiple of it
+
+
 class FeedForward(nn.Module):
+    """(1)."""
+
     def __init__(self, model_dim: int, hidden_dim: int, activation: str, *, bias: bool = False):
         super().__init__()
         self.up = nn.Linear(model_dim, hidden_dim, bias=bias)
         self.down = nn.Linear(hidden_dim, model_dim, bias=bias)
         self.activation = ACTIVATIONS[activation]
 
+    def hidden(self, x: Tensor) -> Tensor:
+        """What W_down is given, by plain functions, without the calls of modules: (..., D) -> (..., F)."""
+        return self.activation(functional.linear(x, self.up.weight, self.up.bias))
+
     def forward(self, x: Tensor) -> Tensor:
         return self.down(self.activation(self.up(x)))  # (..., D) -> (..., F) -> (..., D)
+
+
+class GatedFeedForward(nn.Module):
+    """(2)."""
+
+    def __init__(self, model_dim: int, hidden_dim: int, *, bias: bool = False):
+        super().__init__()
+        self.gate = nn.Linear(model_dim, hidden_dim, bias=bias)
+        self.up = nn.Linear(model_dim, hidden_dim, bias=bias)
+        self.down = nn.Linear(hidden_dim, model_dim, bias=bias)
+
+    def hidden(self, x: Tensor) -> Tensor:
+        """As that of FeedForward."""
+        gate = functional.linear(x, self.gate.weight, self.gate.bias)
+        return functional.silu(gate) * functional.linear(x, self.up.weight, self.up.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.down(functional.silu(self.gate(x)) * self.up(x))  # (..., D) -> (..., F) -> (..., D)
+
+
+def build_feed_forward(
+    model_dim: int, hidden_dim: int | None, activation: str, *, bias: bool = False
+) -> FeedForward | GatedFeedForward:
+    """`hidden_dim` is four times `model_dim` where not set; that of a gated layer, which has three matrices instead of
+    two, two thirds of that."""
+    if activation != SWIGLU:
+        return FeedForward(model_dim, hidden_dim or 4 * model_dim, activation, bias=bias)
+    return GatedFeedForward(model_dim, hidden_dim or gated_width(model_dim), bias=bias)
+
+
+def gated_width(model_dim: int) -> int:
+    """Two thirds of four times `model_dim`, up to the next multiple of 32."""
+    return -(-8 * model_dim // (3 * WIDTH_UNIT)) * WIDTH_UNIT

@@ -26,6 +26,7 @@ from ..machine import check_memory
 from .contract import HasNumParameters
 from .conv import ConvConfig, build_conv
 from .elmo import ELMoConfig, build_elmo
+from .gpt import SIZES as GPT_SIZES
 from .gpt import GPTConfig, build_gpt
 from .hmm import HMMConfig
 from .hmm_family import build_hmm
@@ -58,6 +59,8 @@ class Family:
     """Settings of the tokenizer that suit it, where nothing else was asked for."""
     use: str = ""
     """The command that one goes on with; where there is none, what suits the target."""
+    sizes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Settings by the name of a size, which is a setting itself: model.size."""
 
     @property
     def learns_by(self) -> str:
@@ -73,6 +76,10 @@ class Family:
     def does_some(self, kinds: Iterable[str]) -> bool:
         """Whether it answers any of them: which are asked for, the data tells."""
         return bool(set(kinds) & self.learns.keys())
+
+    def filled_in(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Settings of the section model, with those of the size that they name where nothing else is given."""
+        return {**self.sizes.get(str(given.get("size", "")), {}), **given}
 
     def build(self, config: Any, schema: Schema) -> Any:
         """A model with fresh weights; refused before they are made where they cannot fit into memory."""
@@ -195,7 +202,13 @@ MODELS = {
         "attention alone: all steps are learned from at once",
     ),
     "gpt": Family(
-        GPTConfig, build_gpt, BY_GRADIENTS, 2018, "keys and values of all tokens", "any two tokens are one step apart"
+        GPTConfig,
+        build_gpt,
+        BY_GRADIENTS,
+        2018,
+        "keys and values of all tokens",
+        "any two tokens are one step apart",
+        sizes=GPT_SIZES,
     ),
 }
 

@@ -125,18 +125,25 @@ def check_sizes(config: Any) -> None:
 
 
 def embedding_for(
-    schema: Schema, config: NeuralConfig, embed_dim: int, *, std: float = 1.0, is_output: bool = False
+    schema: Schema,
+    config: NeuralConfig,
+    embed_dim: int,
+    *,
+    std: float = 1.0,
+    is_output: bool = False,
+    scale: float | None = None,
 ) -> ValueEmbedding | TokenEmbedding:
     """Tokens or numbers -> vectors of this spread, whichever the data has.
 
     The table of a large vocabulary is kept small and scaled up where it is read: a step of the optimiser then moves a
     rare word as far as its few occurrences need (docs/lab-notebook.md). So is one that is the output as well, whose
-    logits should begin near zero.
+    logits should begin near zero. `scale` is that factor where it is not to be chosen so.
     """
     spec = schema.only_input()
     if isinstance(spec, ValueSpec):
         return ValueEmbedding(spec.size, embed_dim, std=std)
-    scale = embed_dim**0.5 if is_output or spec.size >= LARGE_VOCAB else 1.0
+    if scale is None:
+        scale = embed_dim**0.5 if is_output or spec.size >= LARGE_VOCAB else 1.0
     assert isinstance(spec, TokenSpec)
     segments = 1 if config.pairing == "siamese" else spec.num_texts
     features = _character_features(spec, config, embed_dim)

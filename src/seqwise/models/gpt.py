@@ -11,32 +11,74 @@ through, a path of length one between any two tokens, and training in parallel o
 Its state is the keys and values of all tokens so far, in a cache allocated once for the whole context. When the cache
 is full, a row forgets its oldest quarter and goes on.
 
-Shapes: B batch, T steps, C context, D model width, H heads, K head width, L layers, V vocabulary.
+What others changed since is a setting each: RMSNorm, rotary positions, SwiGLU, keys and values shared by several heads,
+no biases. SIZES has the shapes that are known by name, GPT-2 (2019) and Llama (Touvron et al. 2023) among them.
+
+Shapes: B batch, T steps, C context, D model width, H heads, G heads of keys and values, K head width, L layers,
+V vocabulary.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import layer_norm, linear
+from torch.nn.functional import linear
 
 from ..data.batch import kept_of
 from ..data.schema import Schema
-from ..errors import ConfigError
+from ..errors import ConfigError, did_you_mean
 from ..layers.attention import CausalSelfAttention, LayerCache, Place, attention_of_one
 from ..layers.dropout import Dropout
-from ..layers.feed_forward import FeedForward
+from ..layers.feed_forward import SWIGLU, build_feed_forward, gated_width
+from ..layers.norms import build_norm
 from ..layers.notes import is_recorded, pause_recording, tap
-from ..layers.positions import rotary_table, rotate, sinusoidal_table
+from ..layers.positions import rotary_table, sinusoidal_table
 from .build import NeuralConfig, build_model, embedding_for
 from .contract import Encoded, Fields, State, only
+
+ROTARY_BASE = 10_000.0
+GPT2: dict[str, Any] = {
+    **{"norm": "layer", "positions": "learned", "activation": "gelu_tanh", "biases": True, "tied_embeddings": True},
+    **{"normalise_queries": False, "embedding_scale": 1.0},
+}
+LLAMA: dict[str, Any] = {
+    **{"norm": "rms", "positions": "rotary", "activation": SWIGLU, "biases": False, "tied_embeddings": False},
+    **{"normalise_queries": False, "embedding_scale": 1.0},
+}
+
+
+def _gpt2(num_layers: int, model_dim: int, num_heads: int) -> dict[str, Any]:
+    sizes = {"num_layers": num_layers, "model_dim": model_dim, "num_heads": num_heads}
+    return {**GPT2, **sizes, "feed_forward_dim": 4 * model_dim, "context": 1024}
+
+
+def _stories(num_layers: int, model_dim: int, num_heads: int, context: int) -> dict[str, Any]:
+    sizes = {"num_layers": num_layers, "model_dim": model_dim, "num_heads": num_heads, "context": context}
+    return {**LLAMA, **sizes, "feed_forward_dim": gated_width(model_dim), "tied_embeddings": True}
+
+
+SIZES: dict[str, dict[str, Any]] = {
+    "gpt2": _gpt2(12, 768, 12),
+    "gpt2-medium": _gpt2(24, 1024, 16),
+    "gpt2-large": _gpt2(36, 1280, 20),
+    "gpt2-xl": _gpt2(48, 1600, 25),
+    "stories15m": _stories(6, 288, 6, 256),
+    "stories42m": _stories(8, 512, 8, 1024),
+    "stories110m": _stories(12, 768, 12, 1024),
+    "llama-7b": LLAMA
+    | {"num_layers": 32, "model_dim": 4096, "num_heads": 32, "feed_forward_dim": 11008, "context": 2048},
+}
+"""Settings by the name of a size; the vocabulary is that of the tokenizer. stories: karpathy/llama2.c."""
 
 
 @dataclass(frozen=True)
 class GPTConfig(NeuralConfig):
+    size: str = ""
+    """Named size (gpt2, gpt2-medium, gpt2-large, gpt2-xl, stories15m, stories42m, stories110m, llama-7b), from which
+    training takes every setting of the shape that is not set by hand."""
     context: int = 256
     """Longest sequence the model can attend to, in tokens."""
     num_layers: int = 4
@@ -45,24 +87,61 @@ class GPTConfig(NeuralConfig):
     """Width of the stream that the blocks add to."""
     num_heads: int = 4
     """Attention heads; model_dim is split evenly between them."""
+    num_kv_heads: int | None = None
+    """Heads of keys and values, each shared by as many attention heads (grouped-query attention); num_heads where not
+    set."""
     feed_forward_dim: int | None = None
-    """Width inside the feed-forward layer; four times model_dim where not set."""
+    """Width inside the feed-forward layer; four times model_dim where not set, with swiglu two thirds of that."""
+    norm: Literal["layer", "rms"] = "layer"
+    """Norm before each layer and before the output: LayerNorm, or RMSNorm, which leaves out the mean."""
+    norm_epsilon: float = 1e-5
+    """What a norm adds to the variance, which keeps the division from zero."""
+    biases: bool = False
+    """Whether linear layers and LayerNorm have biases."""
     positions: Literal["rotary", "learned", "sinusoidal"] = "rotary"
     """How the model knows where a token stands."""
-    activation: Literal["gelu", "squared_relu"] = "squared_relu"
-    """Nonlinearity of the feed-forward layer."""
+    rotary_base: float = ROTARY_BASE
+    """Rotary positions: the longest wavelength, in steps over two pi; higher for longer contexts."""
+    activation: Literal["gelu", "gelu_tanh", "squared_relu", "swiglu"] = "squared_relu"
+    """Nonlinearity of the feed-forward layer; gelu_tanh is the approximation that GPT-2 uses."""
     normalise_queries: bool = True
     """Bring queries and keys to unit length before their product, which bears higher learning rates."""
+    embedding_scale: float | None = None
+    """Factor of the table of embeddings where it is read; by the size of the vocabulary where not set."""
+
+    @property
+    def kv_heads(self) -> int:
+        return self.num_kv_heads or self.num_heads
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.size and self.size not in SIZES:
+            raise ConfigError(f'model.size = "{self.size}" is not known. {did_you_mean(self.size, SIZES)}')
         if self.context < 2:
             raise ConfigError(f"model.context = {self.context} should be at least 2.")
+        for name in ("norm_epsilon", "rotary_base", "embedding_scale"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise ConfigError(f"model.{name} = {value} should be above 0.")
+        self._check_heads()
+        if self.positions != "rotary" and self.rotary_base != ROTARY_BASE:
+            raise ConfigError(
+                f"model.rotary_base = {self.rotary_base:g} goes with rotary positions, and these are {self.positions}; "
+                "drop it."
+            )
+
+    def _check_heads(self) -> None:
         if self.model_dim % self.num_heads:
             fitting = [n for n in (1, 2, 4, 6, 8, 12, 16) if self.model_dim % n == 0][-2:]
             raise ConfigError(
                 f"num_heads={self.num_heads} does not divide model_dim={self.model_dim}; "
                 f"try {' or '.join(map(str, fitting))}."
+            )
+        if self.num_heads % self.kv_heads:
+            dividing = [str(n) for n in range(1, self.num_heads + 1) if self.num_heads % n == 0]
+            raise ConfigError(
+                f"num_kv_heads={self.num_kv_heads} does not divide num_heads={self.num_heads}; "
+                f"try {' or '.join(dividing)}."
             )
         if self.positions == "rotary" and self.model_dim // self.num_heads % 2:
             raise ConfigError(
@@ -74,13 +153,14 @@ class GPTConfig(NeuralConfig):
 class Block(nn.Module):
     def __init__(self, config: GPTConfig):
         super().__init__()
-        self.attention_norm = nn.LayerNorm(config.model_dim, bias=False)
+        D, has_bias = config.model_dim, config.biases
+        self.attention_norm = _norm(config)
         # no dropout inside: the fused kernel for CPUs has none, and the plain path costs a third of the speed
-        self.attention = CausalSelfAttention(config.model_dim, config.num_heads, normalise=config.normalise_queries)
-        self.feed_forward_norm = nn.LayerNorm(config.model_dim, bias=False)
-        self.feed_forward = FeedForward(
-            config.model_dim, config.feed_forward_dim or 4 * config.model_dim, config.activation
+        self.attention = CausalSelfAttention(
+            D, config.num_heads, num_kv_heads=config.kv_heads, normalise=config.normalise_queries, bias=has_bias
         )
+        self.feed_forward_norm = _norm(config)
+        self.feed_forward = build_feed_forward(D, config.feed_forward_dim, config.activation, bias=has_bias)
         self.dropout = Dropout(config.dropout)
 
     def forward(self, x: Tensor, turn: Tensor | None, cache: LayerCache | None) -> Tensor:
@@ -88,22 +168,25 @@ class Block(nn.Module):
         return tap(self, "stream", x + self.dropout(self.feed_forward(self.feed_forward_norm(x))))  # (3)
 
     def step(self, x: Tensor, keys: Tensor, values: Tensor, place: int, turn: Tensor | None) -> Tensor:
-        """`forward` with fewer calls, for one token per row, x (B, D), at one place of all caches (B, H, C, K)."""
+        """`forward` with fewer calls, for one token per row, x (B, D), at one place of all caches (B, G, C, K)."""
         attention, feed_forward = self.attention, self.feed_forward
-        normed = layer_norm(x, x.shape[1:], self.attention_norm.weight)
-        projected = linear(normed, attention.qkv.weight).view(len(x), 3, attention.num_heads, -1)
-        query_key, v = projected[:, :2], projected[:, 2]  # (B, 2, H, K), (B, H, K)
-        if attention.normalise:
-            query_key = layer_norm(query_key, (attention.head_dim,))
-        if turn is not None:
-            query_key = rotate(query_key, turn)
-        keys[:, :, place] = query_key[:, 1]
+        normed = self.attention_norm.forward(x)
+        q, k, v = attention.split_heads(linear(normed, attention.qkv.weight, attention.qkv.bias), turn)
+        keys[:, :, place] = k
         values[:, :, place] = v
-        y = attention_of_one(query_key[:, 0], keys, values, place + 1)
-        x = torch.addmm(x, y.view(x.shape), attention.to_output.weight.T)  # (2)
-        normed = layer_norm(x, x.shape[1:], self.feed_forward_norm.weight)
-        hidden = feed_forward.activation(linear(normed, feed_forward.up.weight))
-        return torch.addmm(x, hidden, feed_forward.down.weight.T)  # (3)
+        y = attention_of_one(q, keys, values, place + 1)
+        x = _plus(x, y.view(x.shape), attention.to_output)  # (2)
+        return _plus(x, feed_forward.hidden(self.feed_forward_norm.forward(x)), feed_forward.down)  # (3)
+
+
+def _norm(config: GPTConfig) -> nn.LayerNorm | nn.RMSNorm:
+    return build_norm(config.norm, config.model_dim, bias=config.biases, epsilon=config.norm_epsilon)
+
+
+def _plus(x: Tensor, hidden: Tensor, layer: nn.Linear) -> Tensor:
+    """x + layer(hidden), in one product."""
+    found = torch.addmm(x, hidden, layer.weight.T)
+    return found if layer.bias is None else found + layer.bias
 
 
 class GPTBody(nn.Module):
@@ -115,17 +198,19 @@ class GPTBody(nn.Module):
         super().__init__()
         self.config, self.context, self.output_dim = config, config.context, config.model_dim
         self.head_dim = config.model_dim // config.num_heads
-        self.embedding = embedding_for(schema, config, config.model_dim, std=0.02)  # the first norm sizes it
+        # the first norm sizes it
+        self.embedding = embedding_for(schema, config, config.model_dim, std=0.02, scale=config.embedding_scale)
         self.dropout = Dropout(config.dropout)
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.num_layers))
-        self.norm = nn.LayerNorm(config.model_dim, bias=False)
+        self.norm = _norm(config)
         if config.positions == "learned":
             self.position_table = nn.Parameter(torch.empty(config.context, config.model_dim))
             nn.init.normal_(self.position_table, std=0.02)
         elif config.positions == "sinusoidal":
             self.register_buffer("position_table", sinusoidal_table(config.context, config.model_dim), persistent=False)
         else:
-            self.register_buffer("turns", rotary_table(config.context, self.head_dim), persistent=False)  # (C, K/2)
+            turns = rotary_table(config.context, self.head_dim, base=config.rotary_base)  # (C, K/2)
+            self.register_buffer("turns", turns, persistent=False)
         self._initialise()
 
     def _initialise(self) -> None:
@@ -134,10 +219,12 @@ class GPTBody(nn.Module):
                 nn.init.normal_(parameter, std=parameter.shape[1] ** -0.5)
             if name.endswith(("to_output.weight", "down.weight")):  # each block begins as the identity
                 nn.init.zeros_(parameter)
+            if name.endswith("bias"):
+                nn.init.zeros_(parameter)
 
     def initial_state(self, batch_size: int) -> State:
         config, like = self.config, self.norm.weight
-        shape = (batch_size, config.num_heads, config.context, self.head_dim)  # (B, H, C, K)
+        shape = (batch_size, config.kv_heads, config.context, self.head_dim)  # (B, G, C, K)
         own = {
             "inputs": like.new_zeros(batch_size, config.context, config.model_dim),
             "length": torch.zeros(batch_size, dtype=torch.long, device=like.device),
@@ -207,13 +294,13 @@ class GPTBody(nn.Module):
         return self.norm(x).unsqueeze(1)
 
     def _turn(self, place: Place | None, num_new: int) -> Tensor:
-        """The rotation of the new tokens, shaped to broadcast against (B, T, 2, H, K/2)."""
+        """The rotation of the new tokens, shaped to broadcast against (B, T, H + G, K/2)."""
         if place is None or place.first is not None:
             first = 0 if place is None or place.first is None else place.first
             turn = self.turns[first : first + num_new]  # (T, K/2)
         else:
             turn = self.turns[place.positions]  # (B, T, K/2)
-        return turn.unsqueeze(-2).unsqueeze(-2)
+        return turn.unsqueeze(-2)
 
     def _make_room(self, state: State, num_new: int) -> Place:
         lengths: list[int] = state.per_row["length"].tolist()

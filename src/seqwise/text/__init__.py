@@ -1,4 +1,4 @@
-"""str -> ids -> str. Three tokenizers behind one small interface; TOKENIZERS is the table.
+"""str -> ids -> str. Tokenizers behind one small interface; TOKENIZERS is the table of those that are learned here.
 
 Every tokenizer has one `boundary` token: the newline. It ends a line, and since a line also begins where another
 ended, it is what stands before the first token of a text. No other special token is needed for language models.
@@ -17,6 +17,7 @@ from .blocks import whole_blocks as whole_blocks
 from .bpe import BPETokenizer
 from .characters import CharTokenizer
 from .encoded import Encoded as Encoded
+from .sentence_pieces import SentencePieceTokenizer
 from .symbols import SymbolTokenizer
 from .words import UNKNOWN_WORD as UNKNOWN_WORD
 from .words import WordTokenizer
@@ -50,11 +51,16 @@ class Tokenizer(Protocol):
 
 
 TOKENIZERS: dict[str, Any] = {"char": CharTokenizer, "word": WordTokenizer, "bpe": BPETokenizer}
-NOT_LEARNED: dict[str, Any] = {"symbol": SymbolTokenizer}
+NOT_LEARNED: dict[str, Any] = {"symbol": SymbolTokenizer, "sentencepiece": SentencePieceTokenizer}
 
 
 def train_tokenizer(kind: str, blocks: Iterable[str], **settings: Any) -> Tokenizer:
     """Learn a vocabulary from blocks of training text, in memory that does not grow with the text."""
+    if kind in NOT_LEARNED:
+        raise ConfigError(
+            f'the tokenizer "{kind}" is not learned here: a model that is imported brings its own. '
+            f"Choose {', '.join(TOKENIZERS)}."
+        )
     if kind not in TOKENIZERS:
         raise ConfigError(f'unknown tokenizer "{kind}". {did_you_mean(kind, TOKENIZERS)}')
     return TOKENIZERS[kind].train(whole_blocks(blocks), **settings)

@@ -200,7 +200,8 @@ def _choose_sizes(
     stores: dict[str, Any],
 ) -> _Sized:
     """Sizes by rule, over them those of the run that is started from, over those what was set."""
-    row, asked = family(request.model), settings["model"]
+    row = family(request.model)
+    asked = row.filled_in(settings["model"])
     facts = goal.facts(data, stores["train"], schema, settings["training"].get("minutes"))
     model, training = suggest(request.model, schema.kind, facts)
     model = fitting_heads(model, asked)
