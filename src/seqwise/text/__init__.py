@@ -1,7 +1,8 @@
-"""str -> ids -> str. Three tokenizers behind one small interface; TOKENIZERS is the table.
+"""str -> ids -> str. Four tokenizers behind one small interface; TOKENIZERS is the table.
 
 Every tokenizer has one `boundary` token: the newline. It ends a line, and since a line also begins where another
-ended, it is what stands before the first token of a text. No other special token is needed for language models.
+ended, it is what stands before the first token of a text. No other special token is needed for language models; for
+others `special_of` tells those that a vocabulary brings, by role.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from .blocks import whole_blocks as whole_blocks
 from .bpe import BPETokenizer
 from .characters import CharTokenizer
 from .encoded import Encoded as Encoded
+from .pieces import PieceTokenizer
 from .symbols import SymbolTokenizer
+from .wordpiece import WordPieceTokenizer
 from .words import UNKNOWN_WORD as UNKNOWN_WORD
 from .words import WordTokenizer
 
@@ -49,8 +52,15 @@ class Tokenizer(Protocol):
     def to_dict(self) -> dict[str, Any]: ...
 
 
-TOKENIZERS: dict[str, Any] = {"char": CharTokenizer, "word": WordTokenizer, "bpe": BPETokenizer}
-NOT_LEARNED: dict[str, Any] = {"symbol": SymbolTokenizer}
+TOKENIZERS: dict[str, Any] = {
+    "char": CharTokenizer,
+    "word": WordTokenizer,
+    "bpe": BPETokenizer,
+    "wordpiece": WordPieceTokenizer,
+}
+NOT_LEARNED: dict[str, Any] = {"symbol": SymbolTokenizer, "pieces": PieceTokenizer}
+IN_WORDS = {"char": "characters", "word": "words", "bpe": "byte pairs", "wordpiece": "pieces of words"}
+"""What a text is made of, by the kind of its tokenizer."""
 
 
 def train_tokenizer(kind: str, blocks: Iterable[str], **settings: Any) -> Tokenizer:
@@ -58,6 +68,11 @@ def train_tokenizer(kind: str, blocks: Iterable[str], **settings: Any) -> Tokeni
     if kind not in TOKENIZERS:
         raise ConfigError(f'unknown tokenizer "{kind}". {did_you_mean(kind, TOKENIZERS)}')
     return TOKENIZERS[kind].train(whole_blocks(blocks), **settings)
+
+
+def special_of(tokenizer: Tokenizer) -> dict[str, int]:
+    """The special tokens that a vocabulary was learned with, by role: begin, separator, mask, padding, unknown."""
+    return dict(getattr(tokenizer, "special", {}))
 
 
 def tokenizer_from_dict(saved: dict[str, Any]) -> Tokenizer:
