@@ -74,7 +74,9 @@ def compare(
     labels: shared.Labels = None,
     tokenizers: Annotated[
         str | None,
-        typer.Option(help="Tokenizers, separated by commas: char, bpe, wordpiece or word.", show_default="chosen by the data"),
+        typer.Option(
+            help="Tokenizers, separated by commas: char, bpe, wordpiece or word.", show_default="chosen by the data"
+        ),
     ] = None,
     task: shared.Task = None,
     columns: shared.Columns = None,

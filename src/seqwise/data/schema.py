@@ -131,8 +131,8 @@ class TokenSpec:
         return self.tokenizer.encode(written)
 
     def encode_texts(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Texts that belong together as one row, with what begins a row and what ends a text, [CLS] a [SEP] b [SEP], or
-        the boundary before, between and behind them; and which of the texts each token belongs to. Shapes: (T,), (T,)."""
+        """Texts that belong together as one row, [CLS] a [SEP] b [SEP], or with the boundary before, between and behind
+        them; and which of the texts each token belongs to. Shapes: (T,), (T,)."""
         pieces, segments = [np.array([self.begin])], [np.array([0])]
         for number, text in enumerate(texts):
             pieces += [self.tokenizer.encode(text), self.behind(is_last=number == len(texts) - 1)]

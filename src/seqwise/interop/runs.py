@@ -41,8 +41,9 @@ class Format:
 def _write_arpa(run: Run, path: Path) -> list[str]:
     if run.tokenizer.kind not in ("word", "char"):
         data = shlex.join(run.config.data.source) or "DATA"
+        made_of = IN_WORDS.get(run.tokenizer.kind, run.tokenizer.kind)
         raise ConfigError(
-            f"an ARPA file holds words or characters, and {run.path} has {IN_WORDS.get(run.tokenizer.kind, run.tokenizer.kind)}. Train a model of words: "
+            f"an ARPA file holds words or characters, and {run.path} has {made_of}. Train a model of words: "
             f"seqwise train {data} --model ngram --tokenizer word --out {shlex.quote(f'{run.path}-words')}"
         )
     write_arpa(run.load_model(), run.tokenizer, path)

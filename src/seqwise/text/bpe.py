@@ -2,8 +2,9 @@
 
 Starts from 256 bytes and joins the most frequent neighbours until the vocabulary is full. Any text can be written.
 
-Vocabularies of others (GPT-2, RoBERTa) have special tokens besides, which are read where a text has them, and may put a
-space before what they read: then a text is read line by line, so that blocks of it have the ids of the whole.
+Vocabularies of others (GPT-2, RoBERTa) have special tokens besides, which are read where a text has them, and may put
+a space before what they read: then a text is read line by line, so that blocks of it have the ids of the whole.
+(RoBERTa's <mask> takes the white space before it, a newline too.)
 """
 
 from __future__ import annotations
@@ -117,4 +118,3 @@ class BPETokenizer:
             return cls(Backend.from_str(saved["backend"]))
         except Exception as error:
             raise ValueError(str(error)) from None
-

@@ -1,4 +1,4 @@
-"""Texts line by line through a tokenizer of the `tokenizers` library: a newline is the boundary, whatever it does there.
+"""Texts line by line through a tokenizer of the `tokenizers` library: a newline is the boundary, whatever it does.
 
 Such a tokenizer often drops newlines as white space, or puts a space before whatever it reads. Read by lines, a text in
 blocks has the ids of the whole.
@@ -92,7 +92,10 @@ class UnknownSpelled:
         if not len(places):
             return Encoded(ids, lengths, places, np.zeros(0))
         assert self._unknown is not None
-        written, mark = [text[begin:end] for begin, end in spans[places].tolist()], self._backend.id_to_token(self._unknown)
+        written, mark = (
+            [text[begin:end] for begin, end in spans[places].tolist()],
+            self._backend.id_to_token(self._unknown),
+        )
         is_spelled = np.array([piece != mark for piece in written], dtype=bool)
         read = [self._read(piece) for piece in written if piece != mark]
         return Encoded(ids, lengths, places[is_spelled], self._spelling.nats(read))
