@@ -1,8 +1,8 @@
 """WordPiece (Schuster & Nakajima 2012; as BERT has it, Devlin et al. 2019), by the `tokenizers` library.
 
 A text is cut at white space and around every mark; a word is written with the longest piece that it begins with, then
-with the longest that what is left begins with: "unaffable" -> "un", "##aff", "##able". Pieces that go on with a word begin
-with "##". A word with a character that no piece has is one [UNK].
+with the longest that what is left begins with: "unaffable" -> "un", "##aff", "##able". Pieces that go on with a word
+begin with "##". A word with a character that no piece has is one [UNK].
 
     [PAD] [UNK] [CLS] [SEP] [MASK]       special tokens: fill, unknown, before a text, behind it, to be guessed
 
