@@ -208,6 +208,8 @@ def test_byte_pairs_of_others_give_back_a_text(name: str) -> None:
     tokenizer, _ = read(name)
     for text in (TEXT, "a\n\nb", f"more {END} 日本\n"):
         assert tokenizer.decode(tokenizer.encode(text)) == text
+    spans = tokenizer.encode_with_offsets(TEXT)[1].tolist()
+    assert {place for start, end in spans for place in range(start, end)} == set(range(len(TEXT)))  # spaces too
     assert tokenizer.encode("\n").tolist() == [tokenizer.boundary]
     assert tokenizer.piece(tokenizer.boundary) == "\n"
 

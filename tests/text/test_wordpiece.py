@@ -84,7 +84,7 @@ def test_unknown_words_are_told_with_their_letters_and_all_characters_belong_to_
 
 
 def test_the_letters_of_unknown_words_cost_more_the_more_there_are() -> None:
-    found = BY_HAND.measure("the xy xyxyxyxy [UNK] Xy\n")
+    found = BY_HAND.measure("the thez thezthez [UNK] THÉZ\n")
     assert [BY_HAND.piece(token) for token in found.ids] == ["the", *["[UNK]"] * 4, "\n"]
     assert found.unknown.tolist() == [1, 2, 4]  # a written [UNK] is paid for as the token that it is
     assert found.spelling[1] > found.spelling[0] > 0

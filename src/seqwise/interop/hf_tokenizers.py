@@ -156,7 +156,7 @@ def _read_wordpiece(path: Path, told: Mapping[str, Any]) -> tuple[Tokenizer, dic
         )
     except ValueError as error:
         raise DataError(f"{path}: {error}.") from None
-    return tokenizer, {role: tokenizer.backend.token_to_id(name) for role, name in names.items()}
+    return tokenizer, {role: pieces.index(name) for role, name in names.items()}
 
 
 def _read_byte_pairs(folder: Path, told: Mapping[str, Any]) -> tuple[Tokenizer, dict[str, int]]:
@@ -171,7 +171,8 @@ def _read_byte_pairs(folder: Path, told: Mapping[str, Any]) -> tuple[Tokenizer, 
     for name, token in more.items():
         if backend.token_to_id(name) != token:
             raise DataError(f"{folder / 'added_tokens.json'}: {name} has the id {token}, which is not free.")
-    roles = {role: backend.token_to_id(name) for role, name in names.items()}
+    ids = backend.get_vocab()
+    roles = {role: ids[name] for role, name in names.items()}
     is_doubled = {"<s>", "</s>"} <= vocab.keys() and not str(told.get("tokenizer_class", "")).startswith(ONE_BETWEEN)
     return _held(backend, {**roles, **({"between": roles["separator"]} if is_doubled else {})}, folder / "vocab.json")
 
@@ -223,8 +224,7 @@ def _content(written: Any) -> str:
 
 
 def _name_of(backend: Backend, token: int) -> str:
-    name: str = backend.id_to_token(token)
-    return name
+    return str(backend.id_to_token(token))
 
 
 def _roles_told(backend: Backend, told: Mapping[str, Any]) -> dict[str, int]:
