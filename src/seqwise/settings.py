@@ -56,16 +56,17 @@ class DataConfig:
 
 @dataclass(frozen=True)
 class TokenizerConfig:
-    kind: Literal["auto", "char", "word", "bpe", "sentencepiece"] = "auto"
-    """Characters, words or byte pairs; auto chooses by the data. Models that are imported may have SentencePiece."""
-    source_kind: Literal["auto", "char", "word", "bpe"] = "auto"
+    kind: Literal["auto", "char", "word", "bpe", "wordpiece", "sentencepiece"] = "auto"
+    """Characters, words, byte pairs or pieces of words as BERT has them; auto chooses by the data. Models that are
+    imported may have SentencePiece."""
+    source_kind: Literal["auto", "char", "word", "bpe", "wordpiece"] = "auto"
     """Pairs: what sources are made of; auto is as `kind` where that is set, else chosen by the data."""
     joint: bool | None = None
     """Pairs: one vocabulary for both sides; by the data where not set."""
     vocab_size: int | None = None
-    """Largest size of the vocabulary (words, byte pairs)."""
+    """Largest size of the vocabulary (words, byte pairs, pieces of words)."""
     min_count: int | None = None
-    """Characters or words seen fewer times become unknown; byte pairs are not joined."""
+    """Characters or words seen fewer times become unknown; byte pairs and pieces of words are not joined."""
     lower_case: bool | None = None
     """Whether words are lower-cased; where not set, those of texts with a label are, and others are not."""
     split_contractions: bool = False

@@ -309,6 +309,14 @@ def test_words_have_spaces_between_them() -> None:
     assert data["cuts"] == [["so ", "<unk> ", "↵\n", "it "]]
 
 
+def test_pieces_of_words_have_spaces_behind_the_last() -> None:
+    surprise = [("un", 1.0), ("##do", 2.0), ("it", 2.0), ("\n", 0.5), ("now", 1.0), ("##here", 1.0)]
+    found = example_comparison(passage="undo it\nnowhere", final=[])
+    entry = replace(found.ladder[0], surprise=surprise, tokenizer="wordpiece")
+    _, data = passage_of(write_page(replace(found, ladder=[entry])))
+    assert data["cuts"] == [["un", "do ", "it ", "↵\n", "now", "here "]]
+
+
 def test_a_hostile_piece_survives_the_way_into_the_script() -> None:
     pieces = ["</script>", "<!--", "\u2028", "\ud800", "\u202e", "\x00", "\u0301", '"', "\\", "&lt;"]
     found = example_comparison(final=[])

@@ -32,7 +32,7 @@ from seqwise.data.schema import (
     text_schema,
 )
 from seqwise.errors import CheckpointError
-from seqwise.text import TOKENIZERS, train_tokenizer
+from seqwise.text import TOKENIZERS, special_of, train_tokenizer
 from seqwise.text.symbols import SymbolTokenizer
 
 TEXT = "the cat sat\non the mat, naïvely\n"
@@ -104,6 +104,33 @@ def test_special_tokens_behind_those_of_the_tokenizer_enlarge_its_size() -> None
     assert TokenSpec(tokenizer, {"separator": 7, "mask": 5}).size == 8
     assert TokenSpec(tokenizer, {"mask": 3}).size == 5  # one that it had
     assert TokenSpec(tokenizer, {"mask": 5}).describe() == "Tokenizer: symbol, 6 tokens"
+
+
+def test_texts_and_words_stand_between_special_tokens_where_there_are_some() -> None:
+    tokenizer = SymbolTokenizer(5, boundary=0)
+    roles = {"begin": 5, "separator": 6}
+    for special, first, second in (
+        ({}, [0, 1, 2, 0], [3, 0]),
+        ({"mask": 7}, [0, 1, 2, 0], [3, 0]),
+        ({"begin": 5}, [5, 1, 2, 0], [3, 0]),
+        (roles, [5, 1, 2, 6], [3, 6]),
+        ({**roles, "between": 7}, [5, 1, 2, 6, 7], [3, 6]),  # as RoBERTa wants it
+    ):
+        spec = TokenSpec.from_dict(json.loads(json.dumps(TokenSpec(tokenizer, special).to_dict())))
+        ids, segments = spec.encode_texts(["1 2", "3"])
+        assert ids.tolist() == [*first, *second]
+        assert segments.tolist() == [*[0] * len(first), *[1] * len(second)]
+        ids, steps = spec.encode_words(["1 2", "3"])
+        assert ids.tolist() == [spec.begin, 1, 2, 3, spec.separator]
+        assert steps.tolist() == [1, 3]
+        assert spec.encode_texts(["1 2"])[0].tolist() == [spec.begin, 1, 2, spec.separator]
+
+
+def test_a_newline_and_an_unknown_word_are_decoded_though_they_are_special() -> None:
+    tokenizer = train_tokenizer("wordpiece", ["a b\n" * 3])
+    spec = TokenSpec(tokenizer, special_of(tokenizer))
+    ids = [*spec.encode_texts(["a zz"])[0], *spec.encode("b"), spec.special["mask"], spec.special["padding"]]
+    assert spec.decode(ids) == "a [UNK]\nb"
 
 
 @pytest.mark.parametrize("kind", TOKENS)

@@ -153,6 +153,7 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "words": ("word", {"min_count": 60}),
     "tokenised words": ("word", {"min_count": 60, "split_punctuation": False}),
     "small letters": ("word", {"lower_case": True}),
+    "pieces of words": ("wordpiece", {"vocab_size": 20}),
 }
 MARKED = "  Ein  Wörtchen, 東京\tu. a.: İ <unk>\n\n  x" * 700 + " \u2003 "
 

@@ -11,9 +11,10 @@ from seqwise.text import Tokenizer, train_tokenizer
 from seqwise.text.symbols import SymbolTokenizer
 
 POEM = "Shall I compare thee to a summer's day?\nThou art more lovely, and more temperate:\n\n" * 4
-KINDS = ["char", "word", "bpe"]
+KINDS = ["char", "word", "bpe", "wordpiece"]
 TOKENIZERS = {kind: train_tokenizer(kind, [POEM]) for kind in KINDS}
 LOWER = train_tokenizer("word", [POEM], lower_case=True)
+LOWER_PIECES = train_tokenizer("wordpiece", [POEM], lower_case=True)
 any_text = st.text(st.characters(codec="utf-8"), max_size=30) | st.text(st.sampled_from("aß İé日\n ,Sh"), max_size=20)
 
 
@@ -32,7 +33,7 @@ def check(tokenizer: Tokenizer, text: str) -> np.ndarray:
 @given(text=any_text)
 def test_offsets_belong_to_the_ids_and_stay_inside_the_text(kind: str, text: str) -> None:
     spans = check(TOKENIZERS[kind], text)
-    if kind != "word":  # words leave white space out
+    if kind not in ("word", "wordpiece"):  # words leave white space out
         covered = {place for start, end in spans.tolist() for place in range(start, end)}
         assert covered == set(range(len(text)))
 
@@ -58,6 +59,24 @@ def test_a_capital_whose_small_letter_is_two_moves_nothing_behind_it() -> None:
     text = "art İ lovely"
     _, spans = LOWER.encode_with_offsets(text)
     assert [text[start:end] for start, end in spans.tolist()] == ["art", "İ", "İ", "lovely"]
+
+
+@settings(max_examples=60, deadline=None, derandomize=True, database=None)
+@given(text=any_text)
+def test_lower_case_pieces_stand_where_they_were_written(text: str) -> None:
+    check(LOWER_PIECES, text)
+
+
+def test_pieces_stand_where_they_were_written_whatever_capitals_and_accents_become() -> None:
+    text = "THÖU ärt\n\nİ more-LOVELY"
+    ids, spans = LOWER_PIECES.encode_with_offsets(text)
+    words: list[str] = []
+    for token, (start, end) in zip(ids.tolist(), spans.tolist(), strict=True):
+        if LOWER_PIECES.starts_word(token):
+            words.append(text[start:end])
+        else:
+            words[-1] += text[start:end]
+    assert words == ["THÖU", "ärt", "\n", "\n", "İ", "more", "-", "LOVELY"]
 
 
 def test_a_character_that_is_spelled_belongs_to_all_its_tokens() -> None:

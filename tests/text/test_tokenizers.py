@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import numpy as np
 import pytest
@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from seqwise.data.schema import TokenSpec, damage_named
 from seqwise.errors import CheckpointError, ConfigError
-from seqwise.text import TOKENIZERS, Tokenizer, train_tokenizer
+from seqwise.settings import TokenizerConfig
+from seqwise.text import IN_WORDS, TOKENIZERS, Tokenizer, train_tokenizer
 from seqwise.text.bpe import BPETokenizer
 from seqwise.text.characters import NUM_DIGITS, CharTokenizer
 from seqwise.text.words import BOUNDARY, UNKNOWN, WordTokenizer
@@ -89,6 +90,12 @@ def test_rare_characters_are_spelled_too() -> None:
 def test_whatever_a_model_writes_in_characters_can_be_shown(ids: list[int]) -> None:
     text = CharTokenizer.train(["ab"]).decode(ids)  # half a byte, bytes that are no character
     assert text.count("a") >= ids.count(NUM_DIGITS + 1)
+
+
+def test_every_kind_can_be_asked_for_and_has_a_name() -> None:
+    assert set(get_args(get_type_hints(TokenizerConfig)["kind"])) == {"auto", *TOKENIZERS}
+    assert set(get_args(get_type_hints(TokenizerConfig)["source_kind"])) == {"auto", *TOKENIZERS}
+    assert IN_WORDS.keys() == TOKENIZERS.keys()
 
 
 @each_kind

@@ -74,7 +74,9 @@ def compare(
     labels: shared.Labels = None,
     tokenizers: Annotated[
         str | None,
-        typer.Option(help="Tokenizers, separated by commas: char, bpe or word.", show_default="chosen by the data"),
+        typer.Option(
+            help="Tokenizers, separated by commas: char, bpe, wordpiece or word.", show_default="chosen by the data"
+        ),
     ] = None,
     task: shared.Task = None,
     columns: shared.Columns = None,
@@ -139,7 +141,7 @@ def train(
     epochs: Annotated[float | None, typer.Option(help="Budget in passes over the training part.")] = None,
     task: shared.Task = None,
     tokenizer: Annotated[
-        str | None, typer.Option(help="Tokenizer: char, word or bpe.", show_default="chosen by the data")
+        str | None, typer.Option(help="Tokenizer: char, word, bpe or wordpiece.", show_default="chosen by the data")
     ] = None,
     columns: shared.Columns = None,
     season: shared.Season = None,

@@ -10,6 +10,7 @@ from ..pages.charts import PLAIN, Axis, Look, Series, legend, limits_of, line_ch
 from ..pages.elements import Section, embedded_json, shown, switch, switched
 from ..pages.quantities import number
 from ..pages.text import visible
+from ..text.wordpiece import GOES_ON
 from ..wording import counted
 from .results import Comparison, Entry
 
@@ -103,7 +104,14 @@ def _surprise(entries: Sequence[Entry], passage: str) -> dict[str, object]:
 
 
 def _pieces(entry: Entry) -> list[tuple[str, float]]:
-    """With the spaces that a tokenizer of words leaves out."""
+    """With the spaces that a tokenizer of words, or of pieces of words, leaves out."""
+    if entry.tokenizer == "wordpiece":
+        shown = entry.surprise[:MAX_PIECES]
+        goes_on = [*(piece.startswith(GOES_ON) for piece, _ in shown[1:]), False]
+        return [
+            (piece.removeprefix(GOES_ON) + ("" if within or piece == "\n" else " "), bits)
+            for (piece, bits), within in zip(shown, goes_on, strict=True)
+        ]
     has_spaces = entry.tokenizer != "word"
     return [
         (piece if has_spaces or piece.endswith("\n") else f"{piece} ", bits)

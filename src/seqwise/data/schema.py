@@ -89,7 +89,15 @@ class TokenSpec:
     kind: ClassVar[str] = "tokens"
     tokenizer: Tokenizer
     special: Mapping[str, int] = field(default_factory=dict)
-    """Tokens that no text has, by role (mask, separator): their ids, which may lie behind those of the tokenizer."""
+    """Tokens that no text has, by role: their ids, which may lie behind those of the tokenizer.
+
+    begin        [CLS], <s>       before a row of texts or words; where not set, the boundary
+    separator    [SEP], </s>      behind each text, or behind the words; where not set, the boundary
+    between      </s>             a second one between two texts, where a model is used to that (RoBERTa)
+    mask         [MASK], <mask>   in the place of a token that is to be guessed
+    padding      [PAD], <pad>     behind the end of a row
+    unknown      [UNK], <unk>     in the place of what the vocabulary does not have
+    """
     alphabet: str = ""
     """Characters that words are spelled with, beside their token; empty where they are not spelled."""
     num_texts: int = 1
@@ -104,29 +112,44 @@ class TokenSpec:
         """The token that ends a line, and stands before the first."""
         return self.tokenizer.boundary
 
+    @property
+    def begin(self) -> int:
+        """The token before a row of texts or words."""
+        return self.special.get("begin", self.boundary)
+
+    @property
+    def separator(self) -> int:
+        """The token behind each text of a row."""
+        return self.special.get("separator", self.boundary)
+
+    def behind(self, *, is_last: bool) -> np.ndarray:
+        """What stands behind a text of a row: one token, or two where another text follows and a model wants that."""
+        between = [self.special["between"]] if "between" in self.special and not is_last else []
+        return np.array([self.separator, *between])
+
     def encode(self, written: str) -> np.ndarray:
         return self.tokenizer.encode(written)
 
     def encode_texts(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Texts that belong together as one row, the boundary before, between and behind them; and which of the texts
-        each token belongs to. Shapes: (T,), (T,)."""
-        pieces, segments = [np.array([self.boundary])], [np.array([0])]
+        """Texts that belong together as one row, [CLS] a [SEP] b [SEP], or with the boundary before, between and behind
+        them; and which of the texts each token belongs to. Shapes: (T,), (T,)."""
+        pieces, segments = [np.array([self.begin])], [np.array([0])]
         for number, text in enumerate(texts):
-            pieces += [self.tokenizer.encode(text), np.array([self.boundary])]
-            segments.append(np.full(len(pieces[-2]) + 1, number))
+            pieces += [self.tokenizer.encode(text), self.behind(is_last=number == len(texts) - 1)]
+            segments.append(np.full(len(pieces[-2]) + len(pieces[-1]), number))
         return np.concatenate(pieces), np.concatenate(segments)
 
     def encode_words(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Words as one row, the boundary before and behind them; and where the first piece of each stands.
+        """Words as one row, with what begins and ends it, or the boundary; and where the first piece of each stands.
 
         A word of which the tokenizer makes nothing (white space) is read as the boundary. Shapes: (T,), (W,).
         """
-        pieces = [np.array([self.boundary])]
+        pieces = [np.array([self.begin])]
         for word in words:
             found = self.tokenizer.encode(word)
             pieces.append(found if len(found) else np.array([self.boundary]))
         steps = np.cumsum([len(piece) for piece in pieces])
-        return np.concatenate([*pieces, np.array([self.boundary])]), steps[:-1] if len(words) else steps[:0]
+        return np.concatenate([*pieces, self.behind(is_last=True)]), steps[:-1] if len(words) else steps[:0]
 
     def spell(self, words: Sequence[str]) -> np.ndarray:
         """Characters of each word, (N, K): 0 behind the last, 1 for one that the alphabet does not have, then those of
@@ -144,8 +167,8 @@ class TokenSpec:
         return len(self.alphabet) + 2 if self.alphabet else 0
 
     def decode(self, encoded: Sequence[int] | np.ndarray) -> str:
-        """Special tokens stand for nothing that is written."""
-        special = set(self.special.values())
+        """Special tokens stand for nothing that is written, but for one that is the newline, or that says unknown."""
+        special = set(self.special.values()) - {self.boundary, self.special.get("unknown")}
         return self.tokenizer.decode([token for token in encoded if token not in special] if special else encoded)
 
     def describe(self) -> str:

@@ -87,7 +87,7 @@ def read_labelled(
         raise DataError("there is no text to look at; give at least one character.")
     spec = schema.input("tokens", TokenSpec)
     batch = build_label_store([row], schema).batch(slice(0, 1))
-    pieces, is_boundary = _pieces(spec.tokenizer, row.texts)
+    pieces, is_boundary = _pieces(spec, row.texts)
     notes = [note for text in row.texts for note in unseen_in(spec.tokenizer, text)]
     kept = _kept(model, len(pieces), max_tokens, notes)
     tokens = batch.inputs["tokens"].map(lambda tensor: tensor[:, kept])
@@ -118,13 +118,14 @@ def read_labelled(
     )
 
 
-def _pieces(tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[list[str], list[bool]]:
+def _pieces(spec: TokenSpec, texts: Sequence[str]) -> tuple[list[str], list[bool]]:
     """Of a row of texts, and which of them are boundaries."""
     pieces, is_boundary = [START], [True]
-    for text in texts:
-        found = pieces_in(tokenizer, tokenizer.encode(text).tolist(), text)
-        pieces += [*found, END]
-        is_boundary += [*[False] * len(found), True]
+    for number, text in enumerate(texts):
+        found = pieces_in(spec.tokenizer, spec.encode(text).tolist(), text)
+        ends = [END] * len(spec.behind(is_last=number == len(texts) - 1))
+        pieces += [*found, *ends]
+        is_boundary += [*[False] * len(found), *[True] * len(ends)]
     return pieces, is_boundary
 
 

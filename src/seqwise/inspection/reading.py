@@ -23,6 +23,7 @@ from ..errors import DataError
 from ..models.contract import LanguageModel, Translator, device_of, evaluating
 from ..text import Tokenizer
 from ..text.unseen import unseen_in
+from ..text.wordpiece import GOES_ON, WordPieceTokenizer
 from ..text.words import WordTokenizer
 from .trace import Trace, record
 
@@ -147,6 +148,10 @@ def read_copy(model: LanguageModel, tokenizer: Tokenizer, text: str, *, max_toke
 def pieces_of(tokenizer: Tokenizer, ids: Sequence[int]) -> list[str]:
     """What each token looks like in a text: words with the space behind them that a tokenizer of words leaves out."""
     pieces = [tokenizer.piece(token) for token in ids]
+    if isinstance(tokenizer, WordPieceTokenizer):
+        ends = [*(tokenizer.starts_word(token) for token in ids[1:]), True]
+        pieces = [piece.removeprefix(GOES_ON) for piece in pieces]
+        return [f"{piece} " if is_end and piece != "\n" else piece for piece, is_end in zip(pieces, ends, strict=False)]
     if tokenizer.kind != "word":
         return pieces
     return [piece if piece.endswith("\n") else f"{piece} " for piece in pieces]

@@ -22,6 +22,7 @@ from ..models import MODELS
 from ..models.word2vec import Word2Vec, Word2VecConfig
 from ..run import Run, RunConfig, check_free
 from ..settings import DataConfig, TokenizerConfig, TrainingConfig
+from ..text import IN_WORDS
 from ..text.words import WordTokenizer
 from ..training.word_vectors import words_of
 from .arpa import read_arpa, write_arpa
@@ -42,10 +43,11 @@ class Format:
 
 
 def _write_arpa(run: Run, path: Path) -> list[str]:
-    if run.tokenizer.kind == "bpe":
+    if run.tokenizer.kind not in ("word", "char"):
         data = shlex.join(run.config.data.source) or "DATA"
+        made_of = IN_WORDS.get(run.tokenizer.kind, run.tokenizer.kind)
         raise ConfigError(
-            f"an ARPA file holds words or characters, and {run.path} has byte pairs. Train a model of words: "
+            f"an ARPA file holds words or characters, and {run.path} has {made_of}. Train a model of words: "
             f"seqwise train {data} --model ngram --tokenizer word --out {shlex.quote(f'{run.path}-words')}"
         )
     write_arpa(run.load_model(), run.tokenizer, path)

@@ -110,7 +110,7 @@ class BagOfNgrams:
     def __init__(self, config: BagConfig, schema: Schema):
         self.config, self.vocab_size = config, schema.input("tokens", TokenSpec).size
         self.field, self.num_labels = label_field(schema)
-        self.separator = schema.input("tokens", TokenSpec).boundary
+        self.separator = schema.input("tokens", TokenSpec).separator
         self.num_texts = 1
         self.order, self.strength, self.temperature = max(1, config.order), 1.0, 1.0
         """What was chosen; logits were divided by the temperature."""
@@ -132,7 +132,7 @@ class BagOfNgrams:
     ) -> None:
         """Learn from rows of ids and their labels (M,).
 
-        `separator` stands before, between and behind texts; where not told, it is the boundary token. With
+        `separator` stands before, between and behind texts; where not told, it is that of the rows. With
         `num_texts=2` what stands behind the second separator is another text. `label_weights` (N,) are the c of (5).
         `seed` tells in which order texts are visited.
         """

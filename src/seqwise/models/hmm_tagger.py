@@ -125,7 +125,7 @@ class HMMTagger:
         *,
         alphabet: Sequence[str] | None = None,
     ) -> None:
-        """Count rows of words, each with a boundary before and behind it, and a tag for each word.
+        """Count rows of words and a tag for each; a boundary before and behind a row is no word.
 
         `characters` (tokens, K) spell each token, zeros behind the last character; where not given, words are known by
         their ids alone. `alphabet` has the character of each number, "" where it stands for none: it tells capitals,
@@ -148,10 +148,12 @@ class HMMTagger:
         self._count_traits(self._traits_of(ids, spelled, np.diff(row_of, prepend=-1) > 0), flat)
 
     def learn(self, train: TextStore, valid: TextStore, *, seed: int) -> None:
-        """`fit` on rows as a task stores them."""
-        spelled = None if train.spelled is None else train.spelled.table[train.spelled.words].astype(np.int64)
+        """`fit` on rows as a task stores them: words that are cut into pieces are known by their first."""
+        steps: Rows = train.main.steps
+        first = steps.ids + np.repeat(train.tokens.edges[:-1], steps.lengths)  # of each word, in all tokens
+        spelled = None if train.spelled is None else train.spelled.table[train.spelled.words[first]].astype(np.int64)
         alphabet = ["", "", *self._spelled_with]  # behind the end of a word, and what the alphabet does not have
-        self.fit(train.tokens, train.main.ids, spelled, alphabet=alphabet)
+        self.fit(Rows(train.tokens.ids[first], steps.edges), train.main.ids, spelled, alphabet=alphabet)
 
     def _count_tags(self, tags: np.ndarray, lengths: np.ndarray) -> None:
         """(1) to (3), from the tags of all rows and how many each row has."""

@@ -83,6 +83,7 @@ class NgramClassifier:
     def __init__(self, config: NgramClassifierConfig, schema: Schema):
         spec = schema.input("tokens", TokenSpec)
         self.config, self.schema, self.vocab_size, self.boundary = config, schema, spec.size, spec.boundary
+        self.begin = spec.begin
         self.field, self.num_labels = label_field(schema)
         self.log_prior = np.full(self.num_labels, -math.log(self.num_labels))
         self.shares = np.zeros(self.num_labels)
@@ -178,7 +179,8 @@ class NgramClassifier:
         What a token says for one label and against another is the difference between the two.
         """
         is_there = torch.arange(tokens.shape[1]) < tokens.lengths.cpu().unsqueeze(1)
-        ids = torch.where(is_there, tokens.ids.cpu(), self.boundary)
+        ids = tokens.ids.cpu()
+        ids = torch.where(is_there & (ids != self.begin), ids, self.boundary)  # as a line, whatever begins a row
         batch = Batch({"tokens": Tokens(ids[:, :-1])}, {"tokens": Tokens(ids[:, 1:])})
         assert self.all is not None
         of_all = self.all.score(batch)[0]  # (B, T-1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from ..data.toys import open_examples
 from ..errors import ConfigError, DataError
 from ..goals.goal import OnProgress, Tell
 from ..settings import DataConfig, TokenizerConfig
-from ..text import Tokenizer, train_tokenizer
+from ..text import IN_WORDS, Tokenizer, special_of, train_tokenizer
 
 MIN_WORDS = 2.5  # a text, in the mean: below, texts are names or codes, and their characters tell more
 MIN_WORD_COUNT = 2  # what comes once is unknown, so that what it is to be unknown is learned
@@ -75,11 +76,11 @@ class LabelTask:
                 raise ConfigError(f"--tokenizer {config.kind}: these sequences are not text; drop it.")
             return data.schema
         if base is not None and isinstance(spec := next(iter(base.specs.values())), TokenSpec):
-            tokenizer: Tokenizer = spec.tokenizer
+            inputs = replace(spec, alphabet="", num_texts=data.num_texts)
         else:
             texts = [text for row in data.parts["train"] for text in row.texts]
             tokenizer = tokenizer_for_rows(texts, config, tell)
-        inputs = TokenSpec(tokenizer, num_texts=data.num_texts)
+            inputs = TokenSpec(tokenizer, special_of(tokenizer), num_texts=data.num_texts)
         return answer_schema(inputs, _answer_spec(data), several=data.asks_for == "labels")
 
     def stores(
@@ -134,13 +135,14 @@ def tokenizer_for_rows(texts: Sequence[str], config: TokenizerConfig, tell: Tell
         words = sum(len(text.split()) for text in texts) / len(texts)
         kind, why = ("word", "texts of words") if words >= MIN_WORDS else ("char", "texts of a word or two")
     options: dict[str, Any] = {"min_count": config.min_count} if config.min_count is not None else {}
+    if kind in ("word", "wordpiece"):
+        options["lower_case"] = config.lower_case is not False
     if kind == "word":
-        options = {"min_count": MIN_WORD_COUNT, "lower_case": config.lower_case is not False, **options}
+        options = {"min_count": MIN_WORD_COUNT, **options}
         options["split_contractions"] = config.split_contractions
-    if kind in ("word", "bpe"):
+    if kind != "char":
         options["vocab_size"] = config.vocab_size or (MAX_VOCAB if kind == "word" else 8000)
     made = train_tokenizer(kind, (text + "\n" for text in texts), **options)
-    names = {"char": "characters", "word": "words", "bpe": "byte pairs"}
     lower = ", in lower case" if options.get("lower_case") else ""
-    tell(f"tokenizer: {names[kind]}{lower}, {made.vocab_size:,} tokens ({why})")
+    tell(f"tokenizer: {IN_WORDS[kind]}{lower}, {made.vocab_size:,} tokens ({why})")
     return made

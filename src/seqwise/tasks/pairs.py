@@ -85,13 +85,13 @@ def _share_letters(kinds: list[str], sides: list[list[str]]) -> bool:
 
 def _learn(kind: str, texts: Sequence[str], config: TokenizerConfig) -> Tokenizer:
     options: dict[str, Any] = {"min_count": config.min_count} if config.min_count is not None else {}
-    if kind == "bpe":
+    if kind in ("bpe", "wordpiece"):
         by_text = max(500, sum(map(len, texts)) // CHARACTERS_PER_PAIR)
         options["vocab_size"] = config.vocab_size or min(MAX_VOCAB, by_text)
-    elif kind == "word":
-        options |= {"lower_case": bool(config.lower_case)}
-        if config.vocab_size is not None:
-            options["vocab_size"] = config.vocab_size
+    elif kind == "word" and config.vocab_size is not None:
+        options["vocab_size"] = config.vocab_size
+    if kind in ("word", "wordpiece"):
+        options["lower_case"] = bool(config.lower_case)
     if not texts:
         raise DataError("there is no text to learn tokens from.")
     return train_tokenizer(kind, (text + "\n" for text in texts), **options)

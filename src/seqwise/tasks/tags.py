@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from ..data.text_examples import TextStore, build_tag_store
 from ..errors import DataError
 from ..goals.goal import OnProgress, Tell
 from ..settings import DataConfig, TokenizerConfig
-from ..text import Tokenizer, train_tokenizer
+from ..text import IN_WORDS, Tokenizer, special_of, train_tokenizer
 
 MIN_CHARACTER_COUNT = 2
 
@@ -57,13 +58,14 @@ class TagsTask:
         counts = Counter(character for word in words for character in word)
         alphabet = "".join(sorted(character for character, n in counts.items() if n >= MIN_CHARACTER_COUNT))
         if base is not None and isinstance(spec := next(iter(base.specs.values())), TokenSpec):
-            tokenizer: Tokenizer = spec.tokenizer
+            tokens = replace(spec, alphabet=alphabet, num_texts=1)
         else:
             tokenizer = _make_tokenizer(words, config, tell)
+            tokens = TokenSpec(tokenizer, special_of(tokenizer), alphabet)
         tags = Counter(tag for row in rows for tag in row.tags)
         labels = Counter(row.label for row in rows)
         return tag_schema(
-            TokenSpec(tokenizer, alphabet=alphabet),
+            tokens,
             TagSpec(data.tags, [tags[tag] for tag in data.tags], data.scheme),
             LabelSpec(data.labels, [labels[label] for label in data.labels]) if data.labels else None,
         )
@@ -85,10 +87,11 @@ def _make_tokenizer(words: list[str], config: TokenizerConfig, tell: Tell) -> To
     kind = "word" if config.kind == "auto" else config.kind
     options: dict[str, Any] = {"min_count": config.min_count} if config.min_count is not None else {}
     if kind == "word":
-        options |= {"lower_case": bool(config.lower_case), "split_punctuation": False}
-    if kind in ("word", "bpe") and config.vocab_size is not None:
+        options["split_punctuation"] = False
+    if kind in ("word", "wordpiece"):
+        options["lower_case"] = bool(config.lower_case)
+    if kind != "char" and config.vocab_size is not None:
         options["vocab_size"] = config.vocab_size
     made = train_tokenizer(kind, (word + "\n" for word in words), **options)
-    names = {"char": "characters", "word": "words as they are given", "bpe": "byte pairs"}
-    tell(f"tokenizer: {names[kind]}, {made.vocab_size:,} tokens")
+    tell(f"tokenizer: {IN_WORDS[kind]}{' as they are given' if kind == 'word' else ''}, {made.vocab_size:,} tokens")
     return made

@@ -16,7 +16,7 @@ from ..data.store import TokenStore, build_store
 from ..errors import ConfigError, DataError
 from ..goals.goal import OnProgress, Tell
 from ..settings import DataConfig, TokenizerConfig
-from ..text import UNKNOWN_WORD, Tokenizer, train_tokenizer, whole_blocks
+from ..text import IN_WORDS, UNKNOWN_WORD, Tokenizer, train_tokenizer, whole_blocks
 from ..wording import counted
 
 BPE_CHARACTERS = 50_000_000  # as many are enough to choose byte pairs by
@@ -99,14 +99,15 @@ def _make_tokenizer(config: TokenizerConfig, data: TextData, tell: Tell) -> Toke
         beginning = next(iter(train_part.blocks()))
         kind, why = choose_tokenizer(data.characters["train"], has_unknown_words=UNKNOWN_WORD in beginning)
     options: dict[str, Any] = {"min_count": config.min_count} if config.min_count is not None else {}
-    if kind in ("word", "bpe") and config.vocab_size is not None:
+    if kind != "char" and config.vocab_size is not None:
         options["vocab_size"] = config.vocab_size
+    if kind in ("word", "wordpiece"):
+        options["lower_case"] = bool(config.lower_case)
     if kind == "word":
-        options |= {"lower_case": bool(config.lower_case), "split_contractions": config.split_contractions}
+        options["split_contractions"] = config.split_contractions
     blocks: Iterator[str] = whole_blocks(train_part.blocks())
-    if kind == "bpe":  # pairs of bytes are learned from a part of a long text, taken evenly
+    if kind in ("bpe", "wordpiece"):  # pairs are learned from a part of a long text, taken evenly
         blocks = islice(blocks, 0, None, -(-data.characters["train"] // BPE_CHARACTERS))
     made = train_tokenizer(kind, blocks, **options)
-    names = {"char": "characters", "word": "words", "bpe": "byte pairs"}
-    tell(f"tokenizer: {names[kind]}, {made.vocab_size:,} tokens ({why})")
+    tell(f"tokenizer: {IN_WORDS[kind]}, {made.vocab_size:,} tokens ({why})")
     return made

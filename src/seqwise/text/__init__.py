@@ -1,7 +1,8 @@
 """str -> ids -> str. Tokenizers behind one small interface; TOKENIZERS is the table of those that are learned here.
 
 Every tokenizer has one `boundary` token: the newline. It ends a line, and since a line also begins where another
-ended, it is what stands before the first token of a text. No other special token is needed for language models.
+ended, it is what stands before the first token of a text. No other special token is needed for language models; for
+others `special_of` tells those that a vocabulary brings, by role.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from .blocks import whole_blocks as whole_blocks
 from .bpe import BPETokenizer
 from .characters import CharTokenizer
 from .encoded import Encoded as Encoded
+from .pieces import PieceTokenizer
 from .sentence_pieces import SentencePieceTokenizer
 from .symbols import SymbolTokenizer
+from .wordpiece import WordPieceTokenizer
 from .words import UNKNOWN_WORD as UNKNOWN_WORD
 from .words import WordTokenizer
 
@@ -50,8 +53,19 @@ class Tokenizer(Protocol):
     def to_dict(self) -> dict[str, Any]: ...
 
 
-TOKENIZERS: dict[str, Any] = {"char": CharTokenizer, "word": WordTokenizer, "bpe": BPETokenizer}
-NOT_LEARNED: dict[str, Any] = {"symbol": SymbolTokenizer, "sentencepiece": SentencePieceTokenizer}
+TOKENIZERS: dict[str, Any] = {
+    "char": CharTokenizer,
+    "word": WordTokenizer,
+    "bpe": BPETokenizer,
+    "wordpiece": WordPieceTokenizer,
+}
+NOT_LEARNED: dict[str, Any] = {
+    "symbol": SymbolTokenizer,
+    "pieces": PieceTokenizer,
+    "sentencepiece": SentencePieceTokenizer,
+}
+IN_WORDS = {"char": "characters", "word": "words", "bpe": "byte pairs", "wordpiece": "pieces of words"}
+"""What a text is made of, by the kind of its tokenizer."""
 
 
 def train_tokenizer(kind: str, blocks: Iterable[str], **settings: Any) -> Tokenizer:
@@ -64,6 +78,11 @@ def train_tokenizer(kind: str, blocks: Iterable[str], **settings: Any) -> Tokeni
     if kind not in TOKENIZERS:
         raise ConfigError(f'unknown tokenizer "{kind}". {did_you_mean(kind, TOKENIZERS)}')
     return TOKENIZERS[kind].train(whole_blocks(blocks), **settings)
+
+
+def special_of(tokenizer: Tokenizer) -> dict[str, int]:
+    """The special tokens that a vocabulary was learned with, by role: begin, separator, mask, padding, unknown."""
+    return dict(getattr(tokenizer, "special", {}))
 
 
 def tokenizer_from_dict(saved: dict[str, Any]) -> Tokenizer:

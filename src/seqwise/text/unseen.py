@@ -13,7 +13,7 @@ MAX_CHARACTERS_NAMED = 12
 def unseen_in(tokenizer: Tokenizer, text: str) -> Iterator[str]:
     unknown = getattr(tokenizer, "unknown", None)
     if unknown is not None and (count := int((tokenizer.encode(text) == unknown).sum())):
-        yield f"{counted(count, 'word is', 'words are')} not in the vocabulary and read as <unk>"
+        yield f"{counted(count, 'word is', 'words are')} not in the vocabulary and read as {tokenizer.piece(unknown)}"
     if tokenizer.kind != "char":
         return
     unseen = sorted(char for char in set(text) if len(tokenizer.encode(char)) > 1)

@@ -17,6 +17,7 @@ from ..models import family, num_parameters
 from ..models.ngram import counting_bytes
 from ..settings import TrainingConfig
 from ..tasks.text import choose_tokenizer
+from ..text import IN_WORDS
 from ..text.symbols import SymbolTokenizer
 from .sizing import DEFAULT_MINUTES, suggest
 from .timing import seconds_per_step
@@ -78,7 +79,7 @@ def estimate(result: CheckResult) -> Estimate:
     )
     order = suggest("ngram", NEXT_TOKEN, facts)[0]["order"]
     return Estimate(
-        tokenizer={"char": "characters", "word": "words", "bpe": "byte pairs"}[kind],
+        tokenizer=IN_WORDS[kind],
         tokens=tokens,
         store_bytes=tokens * (2 if vocab_size <= 1 << 16 else 4),
         parameters=weights,
