@@ -33,6 +33,7 @@ SETTINGS: dict[str, list[str]] = {
     "kalman": ["model.state_dim=3"],
     "window": ["model.window=3", "model.embed_dim=4", "model.model_dim=8"],
     "conv": ["model.model_dim=8", "model.num_layers=2"],
+    "word2vec": ["model.embed_dim=4", "tokenizer.min_count=1"],
     "seq2seq": ["model.model_dim=8"],
     "transformer": ["model.model_dim=8", "model.num_layers=1", "model.num_heads=2"],
     "gpt": ["model.model_dim=8", "model.num_layers=1", "model.num_heads=2", "model.context=40"],

@@ -22,7 +22,13 @@ SETTINGS = {
     "rnn": ["model.model_dim=96", "training.learning_rate=0.003", "training.context=32"],
     "gru": ["model.model_dim=96", "training.learning_rate=0.01", "training.context=32"],
     "lstm": ["model.model_dim=96", "training.learning_rate=0.01", "training.context=32"],
-    "elmo": ["model.model_dim=24", "model.memory_dim=48", "training.learning_rate=0.01", "training.context=32"],
+    "elmo": [
+        "tokenizer.kind=char",
+        "model.model_dim=24",
+        "model.memory_dim=48",
+        "training.learning_rate=0.01",
+        "training.context=32",
+    ],
     "gpt": ["model.model_dim=32", "model.num_layers=2", "model.num_heads=2", "model.context=32", "training.context=32"],
 }
 

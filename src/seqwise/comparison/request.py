@@ -113,17 +113,22 @@ class ComparisonRequest:
 def _check_ranked(task: Task) -> None:
     """Refuse what is learned as a start for something else."""
     if set(task.kinds) <= set(STARTS):
-        ranked = ", ".join(known.name for known in TASKS.values() if not set(known.kinds) <= set(STARTS))
+        ranked = ", ".join(known.name for known in _ranked())
         raise ConfigError(
             f"--task {task.name} learns a start for other models, which only they can judge: train it, go on from it "
             f"with train --from, and evaluate what comes out. Tasks that are compared: {ranked}."
         )
 
 
+def _ranked() -> list[Task]:
+    """Tasks whose models are set beside each other."""
+    return [known for known in TASKS.values() if not set(known.kinds) <= set(STARTS)]
+
+
 def _check_options(task: Task, asked: dict[str, bool]) -> None:
     """Refuse an option that is for another task."""
     for name in (name for name, is_asked in asked.items() if is_asked and name not in task.options):
-        holding = " or ".join(known.name for known in TASKS.values() if name in known.options)
+        holding = " or ".join(known.name for known in _ranked() if name in known.options)
         raise ConfigError(f"--{name} goes with {holding}, and this is taken for {task.name}; drop it.")
 
 
