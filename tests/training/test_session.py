@@ -222,7 +222,10 @@ def test_options_of_the_command_win_over_the_file_of_settings(text: Path, tmp_pa
         ({"steps": None, "minutes": 0.0}, "training.minutes = 0.0 should be above 0."),
         ({"steps": None, "epochs": -1.0}, "training.epochs = -1.0 should be above 0."),
         ({"steps": 2, "minutes": 1.0}, "give one budget: --minutes, --steps or --epochs."),
-        ({"tokenizer": "chars"}, 'tokenizer.kind = "chars" is not one of auto, char, word, bpe, wordpiece, sentencepiece.'),
+        (
+            {"tokenizer": "chars"},
+            'tokenizer.kind = "chars" is not one of auto, char, word, bpe, wordpiece, sentencepiece.',
+        ),
         ({"overrides": ["tokenizer.vocab_size=1"]}, "tokenizer.vocab_size = 1 should be at least 2."),
         ({"split": "50/50/50"}, '--split-at "50/50/50" should be two or three shares that add up to 100'),
         ({"valid": "nowhere.txt"}, "nowhere.txt: no such file or folder."),
