@@ -3,26 +3,35 @@
 from __future__ import annotations
 
 from seqwise.data.schema import (
+    CHOICE,
     LABEL,
     LABELS,
+    MASKED_TOKEN,
     NEXT_TOKEN,
     NEXT_VALUES,
     NUMBER,
     RECONSTRUCTION,
     SEQUENCE,
+    SPAN,
     TAG,
+    VECTOR,
     LabelSpec,
     NumberSpec,
     Schema,
+    SpanSpec,
     TagSpec,
     TokenSpec,
     ValueSpec,
     answer_schema,
+    choice_schema,
+    masked_schema,
     pair_schema,
     row_schema,
     series_schema,
+    span_schema,
     tag_schema,
     text_schema,
+    vector_schema,
 )
 from seqwise.models import MODELS
 from seqwise.tasks import TASKS
@@ -52,7 +61,11 @@ def of_kind(kind: str, size: int) -> Schema:
     """Of some kind of target, with tokens, columns or labels in this number."""
     made = {NEXT_TOKEN: of_text(size), NEXT_VALUES: of_numbers(size), SEQUENCE: of_pairs(size)}
     names, words = [str(label) for label in range(size)], TokenSpec(SymbolTokenizer(60), alphabet="0123456789")
+    made[MASKED_TOKEN] = masked_schema(SymbolTokenizer(size), next_sentence=True)
+    made[SPAN] = span_schema(TokenSpec(SymbolTokenizer(size), num_texts=2), SpanSpec())
     made[RECONSTRUCTION] = row_schema(SymbolTokenizer(size))
+    made[CHOICE] = choice_schema(TokenSpec(SymbolTokenizer(60), num_texts=2), LabelSpec(names))
+    made[VECTOR] = vector_schema(TokenSpec(SymbolTokenizer(size)))
     made |= {LABELS: answer_schema(words, LabelSpec(names), several=True), TAG: tag_schema(words, TagSpec(names))}
     return {**made, LABEL: of_answers(size, num_columns=2), NUMBER: of_answers(0, num_columns=2)}[kind]
 

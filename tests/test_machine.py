@@ -76,6 +76,7 @@ HUGE: dict[str, dict[str, Any]] = {
     "lstm": {"model_dim": 10**6, "embed_dim": 16},
     "gpt": {"model_dim": 10**6, "num_heads": 4},
     "kalman": {"state_dim": 10**6},
+    "bert": {"model_dim": 10**6, "num_heads": 4},
     "word2vec": {"embed_dim": 10**9},
     "elmo": {"model_dim": 10**6, "memory_dim": 2 * 10**6},
     "seq2seq": {"model_dim": 10**6},

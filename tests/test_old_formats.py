@@ -17,7 +17,7 @@ from seqwise.training.overrides import settings_in
 
 FIXTURES = Path(__file__).parent / "fixtures"
 RUNS = sorted(path.parent for path in FIXTURES.glob("format-*/*/config.toml"))
-CAME_WITH_FORMAT_3 = {"word2vec", "elmo"}
+CAME_WITH_FORMAT_3 = {"word2vec", "elmo", "bert"}
 NEWEST = FIXTURES / f"format-{RUN_FORMAT}"
 specification = importlib.util.spec_from_file_location("make_runs", FIXTURES / "make_runs.py")
 assert specification is not None

@@ -198,7 +198,7 @@ def test_families_that_do_not_label_are_refused(terminal: Any, strings: Path, tm
     )
     assert code == 2
     assert "is taken for palindrome (strings that may be palindromes), which kalman does not do" in err
-    assert "window, conv, rnn, gru, lstm, gpt." in err
+    assert "window, conv, rnn, gru, lstm, gpt, bert." in err
 
 
 def test_a_family_that_counts_the_words_of_texts_is_refused(terminal: Any, strings: Path, tmp_path: Path) -> None:

@@ -21,9 +21,10 @@ FAMILIES = (
     "seq2seq",
     "transformer",
     "gpt",
+    "bert",
 )
 """The names in MODELS."""
-TASK_NAMES = ["text", "numbers", "label", "tags", "pairs", "reconstruct"]
+TASK_NAMES = ["text", "numbers", "label", "tags", "pairs", "reconstruct", "masked", "span", "choice", "vectors"]
 """The names in TASKS; those of tasks that are registered come behind."""
 
 

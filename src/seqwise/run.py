@@ -3,7 +3,8 @@
     runs/NAME/
       config.toml         format version and every setting
       vocab/              schema.json and its specs: what turns data into what the model reads, and back
-      model.safetensors   the best weights (initial.safetensors: those of another run that it started from)
+      model.safetensors   the best weights (initial.safetensors: those of another run that it started from); where an
+                          adapter was learned adapter_model.safetensors, and adapter_config.json, as PEFT has them
       model.sha256        their checksum; runs of versions before have none
       checkpoints/STEP/   the last two: weights, optimiser, random state, position; manifest.json last
       log.jsonl           one report per line
@@ -20,14 +21,11 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save
 from torch import Tensor
 
 from . import __version__
@@ -37,9 +35,13 @@ from .data.old_schemas import load_old_schema
 from .data.schema import NEXT_TOKEN, Schema, TokenSpec, damaged
 from .errors import CheckpointError, ConfigError, did_you_mean
 from .models import MODELS, family
+from .models.adapters import adapt, is_adapted, merged
 from .models.contract import HasWeights, Model
 from .models.headed import HeadedModel
+from .models.peft_names import PEFTLayout
 from .settings import DataConfig, TokenizerConfig, TrainingConfig, renamed_settings
+from .tensors import as_bytes, disk, read_tensors, sha256_of, write_durably, write_in_place
+from .tensors import write_tensors as write_tensors
 from .text import Tokenizer
 
 RUN_FORMAT = 3
@@ -162,7 +164,7 @@ class Run:
         check_free(path)
         is_there = path.exists()
         unfinished = path / f".{os.getpid()}" if is_there else path.with_name(f".{path.name}.{os.getpid()}")
-        with _disk(path):
+        with disk(path):
             (unfinished / "vocab").mkdir(parents=True)
             try:
                 (unfinished / "config.toml").write_text(config.to_toml(), encoding="utf-8")
@@ -201,23 +203,42 @@ class Run:
         """The model with fresh weights."""
         return family(self.config.model_name).build(self.config.model, self.schema)
 
+    @property
+    def weights_path(self) -> Path:
+        """The file of the best weights: all of them, or those of an adapter."""
+        return self.path / ("adapter_model.safetensors" if is_adapted(self.config.model) else "model.safetensors")
+
+    @property
+    def fingerprint(self) -> str:
+        """sha256 of the weights; empty where there are none yet."""
+        return sha256_of(self.weights_path) if self.weights_path.exists() else ""
+
     def load_initial_weights(self, model: Model) -> bool:
-        """Where the run starts from another one, its weights; whether it does."""
+        """Where the run starts from another one, its weights, and where it has an adapter, that; whether it does."""
         path = self.path / "initial.safetensors"
-        if path.exists():
-            load_weights(model, _read_tensors(path), path)
-        return path.exists()
+        if not path.exists():
+            return False
+        own = read_tensors(path)
+        if not is_adapted(self.config.model):
+            load_weights(model, own, path)
+            return True
+        assert isinstance(model, torch.nn.Module)
+        load_weights(model, self._base_weights(model) | own, path)
+        adapt(model, self.config.model, own)
+        return True
 
     def load_model(self) -> Any:
-        """The model with the best weights of the run, ready to use."""
-        path = self.path / "model.safetensors"
+        """The model with the best weights of the run, ready to use; an adapter is multiplied out."""
+        path = self.weights_path
         if not path.exists():
-            raise CheckpointError(
-                f"{self.path}: no trained model yet (model.safetensors is missing). Go on with --resume."
-            )
-        tensors = _read_tensors(path)
+            raise CheckpointError(f"{self.path}: no trained model yet ({path.name} is missing). Go on with --resume.")
+        tensors = read_tensors(path)
         self._check_weights(path)
         model = self.build_model()
+        if is_adapted(self.config.model):
+            layout = PEFTLayout.of(self.config.model, self.schema)
+            tensors = tensors if layout is None else layout.names_in(tensors)
+            tensors = merged(self._base_weights(model), tensors, self.config.model)
         load_weights(model, tensors, path)
         if not isinstance(model, torch.nn.Module):
             return model
@@ -226,18 +247,42 @@ class Run:
                 raise CheckpointError(f"{path}: damaged: {name} holds what is not a number. Train again.")
         return model.eval()
 
+    def _base_weights(self, model: torch.nn.Module) -> dict[str, Tensor]:
+        """Weights of this model that the run does not hold itself: an adapter is nothing without what it adapts."""
+        training = self.config.training
+        path, beside = Path(training.start), f"{self.path} holds what was learned beside {training.start}"
+        if not path.exists():
+            raise CheckpointError(
+                f"{beside}, which is not there. Put it back, or write its new place into {self.path / 'config.toml'}: "
+                "start, in the section training."
+            )
+        base = Run.open(path)
+        if base.fingerprint != training.start_fingerprint:
+            raise CheckpointError(
+                f"{beside}, and that has other weights now (sha256 {base.fingerprint[:12]}…, was "
+                f"{training.start_fingerprint[:12]}…). Restore them, or train again with --from {path}."
+            )
+        names = model.state_dict().keys()
+        return {name: tensor for name, tensor in base.load_model().state_dict().items() if name in names}
+
     def save_model(self, model: Model) -> None:
         """Replace the best weights, and their checksum.
 
         The checksum of the new ones is added before they take their place, and that of the old ones dropped after it:
         what a kill leaves in between is known, be it old or new.
         """
-        path, content = self.path / "model.safetensors", _as_bytes(model.state_dict())
-        with _disk(self.path):
-            known = self._checksums() or ([_sha256(path)] if path.exists() else [])
+        path, weights = self.weights_path, model.state_dict()
+        layout = PEFTLayout.of(self.config.model, self.schema) if is_adapted(self.config.model) else None
+        if layout is not None:
+            weights = layout.names_out(weights)
+            told = json.dumps(layout.settings(self.config.training.start), indent=1)
+            self._write_text("adapter_config.json", told + "\n")
+        content = as_bytes(weights)
+        with disk(self.path):
+            known = self._checksums() or ([sha256_of(path)] if path.exists() else [])
             checksum = hashlib.sha256(content).hexdigest()
             self._write_checksums([checksum, *known])
-            _write_in_place(path, content)
+            write_in_place(path, content)
             self._write_checksums([checksum])
 
     def _checksums(self) -> list[str]:
@@ -248,12 +293,12 @@ class Run:
 
     def _write_checksums(self, checksums: list[str]) -> None:
         """As `sha256sum --check` reads it."""
-        lines = [f"{checksum}  model.safetensors\n" for checksum in dict.fromkeys(checksums)]
-        _write_in_place(self.path / "model.sha256", "".join(lines).encode())
+        lines = [f"{checksum}  {self.weights_path.name}\n" for checksum in dict.fromkeys(checksums)]
+        write_in_place(self.path / "model.sha256", "".join(lines).encode())
 
     def _check_weights(self, path: Path) -> None:
         known = self._checksums()
-        if known and _sha256(path) not in known:
+        if known and sha256_of(path) not in known:
             raise CheckpointError(
                 f"{path}: damaged: its content is not what training wrote. Restore it, go on with --resume, or train "
                 f"again; if you changed it yourself, remove {self.path / 'model.sha256'}."
@@ -265,7 +310,7 @@ class Run:
         With that the folder is one of the present format, whatever it was before.
         """
         if self.config.format < SCHEMA_FORMAT:
-            with _disk(self.path):
+            with disk(self.path):
                 self.schema.save(self.path / "vocab")
         self.config = replace(config, format=RUN_FORMAT)
         self._write_text("config.toml", self.config.to_toml())
@@ -274,7 +319,7 @@ class Run:
         self._write_text("card.md", text)
 
     def _write_text(self, name: str, text: str) -> None:
-        with _disk(self.path):
+        with disk(self.path):
             unfinished = self.path / f".{name}"
             try:
                 unfinished.write_text(text, encoding="utf-8")
@@ -285,12 +330,12 @@ class Run:
     # -- the log -------------------------------------------------------------------------------------------------
 
     def append_log(self, line: dict[str, Any]) -> None:
-        with _disk(self.path), (self.path / "log.jsonl").open("a", encoding="utf-8") as log:
+        with disk(self.path), (self.path / "log.jsonl").open("a", encoding="utf-8") as log:
             log.write(to_json(line) + "\n")
 
     def log_length(self) -> int:
         """Bytes; saved with each checkpoint, so these are on the disk."""
-        with _disk(self.path), (self.path / "log.jsonl").open("ab") as log:
+        with disk(self.path), (self.path / "log.jsonl").open("ab") as log:
             os.fsync(log.fileno())
             return log.tell()
 
@@ -299,7 +344,7 @@ class Run:
 
         A power cut may have taken its end, or left zeros there: it ends before the first line that cannot be read.
         """
-        with _disk(self.path), (self.path / "log.jsonl").open("r+b") as log:
+        with disk(self.path), (self.path / "log.jsonl").open("r+b") as log:
             kept = 0
             for line in log.read(length).splitlines(keepends=True):
                 if not _is_report(line):
@@ -326,16 +371,16 @@ class Run:
         """Write it whole, or leave everything as it was. The last two are kept."""
         unfinished = self._checkpoints / f".{checkpoint.step}"
         final = self._checkpoints / str(checkpoint.step)
-        with _disk(self.path):
+        with disk(self.path):
             for left_behind in self._checkpoints.glob(".*"):  # by a kill
                 shutil.rmtree(left_behind, ignore_errors=True)
             try:
                 unfinished.mkdir(parents=True)
                 write_tensors(unfinished / "weights.safetensors", checkpoint.weights)
                 write_tensors(unfinished / "optimizer.safetensors", checkpoint.optimizer)
-                _write_durably(unfinished / "progress.json", json.dumps(checkpoint.progress).encode())
-                manifest = {name: _sha256(unfinished / name) for name in CHECKPOINT_FILES}
-                _write_durably(unfinished / "manifest.json", json.dumps(manifest).encode())
+                write_durably(unfinished / "progress.json", json.dumps(checkpoint.progress).encode())
+                manifest = {name: sha256_of(unfinished / name) for name in CHECKPOINT_FILES}
+                write_durably(unfinished / "manifest.json", json.dumps(manifest).encode())
                 if final.exists():  # the same step again, after a resume
                     shutil.rmtree(final)
                 unfinished.rename(final)
@@ -367,12 +412,12 @@ class Run:
             if set(manifest) != set(CHECKPOINT_FILES):
                 raise CheckpointError(f"{folder}: damaged: the manifest does not name the files of a checkpoint.")
             for name in CHECKPOINT_FILES:
-                if _sha256(folder / name) != manifest[name]:
+                if sha256_of(folder / name) != manifest[name]:
                     raise CheckpointError(f"{folder / name}: damaged: its content is not what was written.")
             progress = parse_json((folder / "progress.json").read_text())
         except (OSError, ValueError, LookupError, TypeError):
             raise CheckpointError(f"{folder}: damaged: the manifest or a file it names cannot be read.") from None
-        weights, optimizer = (_read_tensors(folder / f"{name}.safetensors") for name in ("weights", "optimizer"))
+        weights, optimizer = (read_tensors(folder / f"{name}.safetensors") for name in ("weights", "optimizer"))
         return Checkpoint(weights, optimizer, progress)
 
     def with_training(self, **changes: Any) -> RunConfig:
@@ -418,59 +463,9 @@ def load_weights(model: HasWeights, weights: dict[str, Tensor], where: Path) -> 
         raise CheckpointError(f"{where}: the weights do not fit the settings in config.toml ({first}).") from None
 
 
-def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
-    _write_in_place(path, _as_bytes(tensors))
-
-
-def _as_bytes(tensors: dict[str, Tensor]) -> bytes:
-    """A safetensors file. Tied weights stand under both their names."""
-    return save({name: t.detach().cpu().contiguous().clone() for name, t in tensors.items()})
-
-
-def _write_in_place(path: Path, data: bytes) -> None:
-    """Moved into place when it is on the disk."""
-    unfinished = path.with_name(f".{path.name}")
-    try:
-        _write_durably(unfinished, data)
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
-
-
-def _read_tensors(path: Path) -> dict[str, Tensor]:
-    try:
-        return load_file(path)
-    except (SafetensorError, OSError) as error:
-        raise CheckpointError(f"{path}: damaged or cut short ({error}). Go on with --resume, or train again.") from None
-
-
-def _write_durably(path: Path, data: bytes) -> None:
-    with path.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-
-
 def _is_report(line: bytes) -> bool:
     """Whether a line of the log is whole."""
     try:
         return line.endswith(b"\n") and isinstance(parse_json(line), dict)
     except ValueError:
         return False
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-@contextmanager
-def _disk(path: Path) -> Iterator[None]:
-    """A full disk or a folder we may not write to is the user's to mend: one sentence, and nothing half-written."""
-    try:
-        yield
-    except OSError as error:
-        raise CheckpointError(
-            f"{path}: cannot write: {error.strerror or error}. What was saved before is whole; "
-            "free some space and go on with --resume."
-        ) from None

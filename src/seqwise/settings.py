@@ -46,9 +46,15 @@ class DataConfig:
     """sha256 of the text of all parts."""
     description: str = ""
     """What the data was taken for."""
+    next_sentence: bool | None = None
+    """Hidden words: rows are two texts, half of which follow each other (BERT), or windows of the text (RoBERTa); two
+    texts where not set."""
+    stride: int | None = None
+    """Spans: tokens from the beginning of a window to that of the next, where a passage does not fit into one; 128, or
+    half of the window where that is shorter, where not set."""
 
     def __post_init__(self) -> None:
-        for name in ("season", "horizon", "row_tokens"):
+        for name in ("season", "horizon", "row_tokens", "stride"):
             value = getattr(self, name)
             if value is not None and min(value if isinstance(value, list) else [value], default=1) < 1:
                 raise ConfigError(f"data.{name} = {value} should be at least 1.")
@@ -56,9 +62,9 @@ class DataConfig:
 
 @dataclass(frozen=True)
 class TokenizerConfig:
-    kind: Literal["auto", "char", "word", "bpe", "wordpiece", "sentencepiece"] = "auto"
+    kind: Literal["auto", "char", "word", "bpe", "wordpiece", "sentencepiece", "pieces", "marian"] = "auto"
     """Characters, words, byte pairs or pieces of words as BERT has them; auto chooses by the data. Models that are
-    imported may have SentencePiece."""
+    imported may have SentencePiece, or pieces that somebody else has learned, or those of Marian."""
     source_kind: Literal["auto", "char", "word", "bpe", "wordpiece"] = "auto"
     """Pairs: what sources are made of; auto is as `kind` where that is set, else chosen by the data."""
     joint: bool | None = None
@@ -139,6 +145,8 @@ class TrainingConfig:
     triangular rises over a tenth of all steps and falls to a thirty-second (Howard & Ruder 2018)."""
     warmup_steps: int = 10
     """Steps of the warm-up, over which the learning rate rises from zero."""
+    warmup_share: float = 0.0
+    """Warm-up as a share of all steps, however many they become; 0 counts warmup_steps instead."""
     final_rate: float = 0.0
     """Learning rate at the end as a share of the highest (linear, cosine)."""
     plateau_factor: float = 0.25
@@ -159,8 +167,18 @@ class TrainingConfig:
     """Learning rate of each layer as a share of that of the layer above it; below 1, low layers change less."""
     unfreeze_epochs: float = 0.0
     """Train the heads alone at first, and one more layer from the top after every so many epochs; 0 trains all."""
+    start: str = ""
+    """Run that training started from (--from); filled in."""
+    start_fingerprint: str = ""
+    """sha256 of its weights; filled in."""
     max_epochs: float = 60.0
     """Minutes become steps for so many passes over the training part at most: more would only be overfitting."""
+    masked_share: float = 0.15
+    """Hidden words: how many of them, as a share of all tokens."""
+    masking: Literal["dynamic", "static"] = "dynamic"
+    """Hidden words: hide others each time a row is read, or always the same."""
+    mask_whole_words: bool = False
+    """Hidden words: hide all pieces of a word together."""
     train_examples: int = 0
     """Labels and tags: learn from so many rows of the training part, drawn by the seed with each label's share; 0 for
     all."""
@@ -212,6 +230,15 @@ class TrainingConfig:
             raise ConfigError(f"training.stride = {self.stride} should be at least 1.")
         if not 0 < self.layer_rate_factor <= 1:
             raise ConfigError(f"training.layer_rate_factor = {self.layer_rate_factor} should be above 0 and at most 1.")
+        if not 0 <= self.warmup_share < 1:
+            raise ConfigError(f"training.warmup_share = {self.warmup_share} should lie in [0, 1); 0.1 is usual.")
+        if not 0 < self.masked_share < 1:
+            raise ConfigError(f"training.masked_share = {self.masked_share} should lie between 0 and 1; 0.15 is usual.")
         for name in ("momentum", "beta1", "beta2"):
             if not 0 <= getattr(self, name) < 1:
                 raise ConfigError(f"training.{name} = {getattr(self, name)} should lie in [0, 1).")
+
+    @property
+    def warmup(self) -> int:
+        """Steps of the warm-up."""
+        return round(self.warmup_share * self.steps) if self.warmup_share else self.warmup_steps

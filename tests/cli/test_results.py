@@ -30,7 +30,12 @@ COMMANDS = {
     "data list": ["data", "list", "--json"],
     "data check": ["data", "check", "poems.txt", "--json"],
     "words": ["words", "network", "the", "--json"],
+    "embed": ["embed", "network", "poems.txt", "--json"],
+    "search": ["search", "network", "poems.txt", "the cat", "--json"],
+    "similarity": ["similarity", "network", "rated.csv", "--json"],
     "data phrases": ["data", "phrases", "poems.txt", "--out", "joined.txt", "--json"],
+    "answer": ["answer", "questions", "--text", "the key is in the box", "where is the key", "--json"],
+    "fill": ["fill", "hidden", "the [MASK] sat", "--json"],
     "probe": ["probe", "network", "tags.conll", "--split", "valid", "--json"],
 }
 ELSEWHERE = {"compare"}  # takes minutes: tests/comparison/test_compare.py
@@ -57,8 +62,14 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     seqwise.train(folder / "numbers.csv", "kalman", out=folder / "numbers", steps=2)
     tags = "".join(f"the X\n{word} N\nsat X\n\n" for word in ("cat", "dog", "rat", "hen") * 15)
     (folder / "tags.conll").write_text(tags)
+    rated = "".join(f"the cat {n},the rat {n % 4} sat,{n % 5}.5\n" for n in range(20))
+    (folder / "rated.csv").write_text("sentence1,sentence2,score\n" + rated)
     small = ["model.model_dim=4", "training.context=8"]
     seqwise.train(folder / "poems.txt", "rnn", out=folder / "network", tokenizer="word", steps=2, overrides=small)
+    small = ["model.model_dim=8", "model.num_heads=1", "model.num_layers=1", "model.context=16", "training.context=16"]
+    seqwise.train(folder / "poems.txt", "bert", out=folder / "hidden", tokenizer="word", steps=2, overrides=small)
+    small = ["model.model_dim=4", "model.embed_dim=4", "training.batch_size=64"]
+    seqwise.train("rooms", "gru", out=folder / "questions", steps=1, overrides=small)
     for name, attention in (("pairs", "general"), ("blind", "none")):
         overrides = ["model.model_dim=8", f"model.attention={attention}"]
         seqwise.train(folder / "pairs.tsv", "seq2seq", out=folder / name, steps=2, overrides=overrides)

@@ -288,7 +288,9 @@ def test_bad_input_is_told_in_one_sentence_and_nothing_is_left(
 
 @pytest.mark.parametrize("data", ["words.txt", "numbers.csv"])
 def test_numbers_of_labels_go_with_labels_and_tags_only(data: str, world: Path) -> None:
-    with pytest.raises(ConfigError, match=r"--labels goes with label or tags, and this is taken for (text|numbers)"):
+    with pytest.raises(
+        ConfigError, match=r"--labels goes with label or tags or span or choice, and this is taken for (text|numbers)"
+    ):
         ComparisonRequest(world / data, label_counts=[10, None]).settings()
     with pytest.raises(ConfigError, match=r"label_counts=\[\.\.\.\]|label_counts=\.\.\. goes with label or tags"):
         seqwise.compare(world / data, label_counts=[10, None], out=world / "refused")

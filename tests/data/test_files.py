@@ -13,7 +13,15 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from seqwise.data.files import BLOCK_BYTES, FREELY_UNPACKED, MAX_UNPACKED_RATIO, kind_of, read_text, text_files
+from seqwise.data.files import (
+    BLOCK_BYTES,
+    FREELY_UNPACKED,
+    MAX_UNPACKED_RATIO,
+    kind_of,
+    lines_of,
+    read_text,
+    text_files,
+)
 from seqwise.errors import DataError
 
 EXAMPLES = settings(max_examples=50, deadline=None, derandomize=True, database=None)
@@ -219,3 +227,9 @@ def test_other_encodings_are_told_by_their_name(encoding: str, words: str, tmp_p
     path = tmp_path / "poems.txt"
     path.write_bytes("Shall I compare thee\nto a summer's day?\n".encode(encoding))
     assert words in complaint(path)
+
+
+@given(st.lists(st.sampled_from(["a", "b c", "\n", "\n\n", ""]), max_size=12))
+def test_lines_are_those_of_the_text_wherever_its_blocks_are_cut(blocks: list[str]) -> None:
+    *lines, last = "".join(blocks).split("\n")
+    assert list(lines_of(iter(blocks))) == [*lines, *([last] if last else [])]

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqwise.data.row_store import RowStore, build_row_store, lines_in
+from seqwise.data.row_store import RowStore, build_row_store
 from seqwise.text.words import WordTokenizer
 
 WORDS = WordTokenizer(list("abcdefgh"))
@@ -28,11 +28,6 @@ def ids(text: str) -> list[int]:
 def rows_of(store: RowStore) -> list[list[int]]:
     edges = store.rows.edges.tolist()
     return [store.rows.ids[a:b].tolist() for a, b in pairwise(edges)]
-
-
-@given(st.lists(st.sampled_from(["a", "b c", "\n", "\n\n", ""]), max_size=12))
-def test_lines_are_those_of_the_text_wherever_its_blocks_are_cut(blocks: list[str]) -> None:
-    assert list(lines_in(blocks)) == "".join(blocks).split("\n")
 
 
 def test_a_row_is_a_line_between_boundaries_and_a_long_line_is_several() -> None:

@@ -19,6 +19,7 @@ from seqwise.data.schema import (
     LabelSpec,
     NumberSpec,
     Schema,
+    SpanSpec,
     Spec,
     TagSpec,
     Target,
@@ -49,6 +50,8 @@ EXAMPLES: dict[str, Spec] = {
     "tags": TagSpec(["B-x", "I-x", "O"], [1, 2, 3], "IOB2"),
     "number": NumberSpec(),
     "number scaled": NumberSpec(3.5, 0.25),
+    "span": SpanSpec(),
+    "span or none": SpanSpec(may_lack=True),
 }
 TWO_TARGETS = Schema(
     {"tokens": TOKENS["char"], "values": SCALED, "label": LabelSpec(["b", "a"])},

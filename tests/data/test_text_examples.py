@@ -9,7 +9,6 @@ import torch
 from seqwise.data.annotated import LabelledData, LabelledRow, TaggedData, TaggedRow
 from seqwise.data.batch import Labels, LabelSets, Tags, Tokens
 from seqwise.data.schema import (
-    MAX_WORD_CHARACTERS,
     LabelSpec,
     NumberSpec,
     TagSpec,
@@ -17,6 +16,7 @@ from seqwise.data.schema import (
     answer_schema,
     tag_schema,
 )
+from seqwise.data.specs import MAX_WORD_CHARACTERS
 from seqwise.data.text_examples import RowBatches, TextStore, build_label_store, build_tag_store, rare_tokens
 from seqwise.text.words import WordTokenizer
 

@@ -13,16 +13,18 @@ from scipy.stats import spearmanr
 
 from seqwise.data.word_vectors import Method, WordVectors
 from seqwise.errors import DataError
+from seqwise.evaluation.labels import spearman
 from seqwise.evaluation.word_vectors import (
     Analogies,
     WordPairs,
     compare_similarities,
+    drawn_spearman,
     evaluate_analogies,
     evaluate_similarity,
+    on_shared_pairs,
     one_hot_similarity,
     read_analogies,
     read_word_pairs,
-    spearman,
 )
 
 
@@ -35,8 +37,9 @@ def test_correlations_are_scipys_also_of_rows_that_were_drawn_several_times(rows
         a, b = np.repeat(first, times), np.repeat(second, times)
         is_known = len(set(a)) > 1 and len(set(b)) > 1
         wanted = spearmanr(a, b).statistic if is_known else 0.0
-        assert spearman(first, second, times[None])[0] == pytest.approx(wanted, abs=1e-12)
-    assert spearman(first, second)[0] == spearman(first, second, np.ones((1, len(rows))))[0]
+        assert drawn_spearman(first, second, times[None])[0] == pytest.approx(wanted, abs=1e-12)
+    once = drawn_spearman(first, second, np.ones((1, len(rows))))[0]
+    assert once == pytest.approx(spearman(first, second) or 0.0, abs=1e-12)
 
 
 def drawn_pairs(num: int, seed: int) -> tuple[WordPairs, dict[tuple[str, str], float]]:
@@ -97,7 +100,10 @@ def test_two_are_compared_on_the_pairs_that_both_know() -> None:
     del bad_of["a0", "b0"]
     bad = evaluate_similarity(lambda *pair: bad_of.get(pair), pairs)
     found = compare_similarities(good, bad)
-    assert found.gain == pytest.approx(spearman(pairs.ratings[1:], good.similarities[1:])[0] - bad.correlation)
+    assert found.gain == pytest.approx(spearman(pairs.ratings[1:], good.similarities[1:]) - bad.correlation)
+    shared = on_shared_pairs(good, bad)
+    assert [len(one.ratings) for one in shared] == [len(pairs.pairs) - 1] * 2
+    assert found.gain == pytest.approx(shared[0].correlation - shared[1].correlation)
     assert found.interval[0] < found.gain < found.interval[1]
     assert found.is_distinguishable
     assert compare_similarities(bad, good).gain == pytest.approx(-found.gain)

@@ -18,7 +18,20 @@ from torch import Tensor, nn
 
 from seqwise.api import TrainedRun, train
 from seqwise.data.batch import Batch, Tokens
-from seqwise.data.schema import LABEL, LABELS, NEXT_TOKEN, NEXT_VALUES, NUMBER, RECONSTRUCTION, SEQUENCE, TAG
+from seqwise.data.schema import (
+    CHOICE,
+    LABEL,
+    LABELS,
+    MASKED_TOKEN,
+    NEXT_TOKEN,
+    NEXT_VALUES,
+    NUMBER,
+    RECONSTRUCTION,
+    SEQUENCE,
+    SPAN,
+    TAG,
+    VECTOR,
+)
 from seqwise.data.store import store_of_text
 from seqwise.goals import GOALS
 from seqwise.inspection.invariances import CHECKS, Invariance, check_run, largest
@@ -37,6 +50,7 @@ SETTINGS: dict[str, list[str]] = {
     "seq2seq": ["model.model_dim=8"],
     "transformer": ["model.model_dim=8", "model.num_layers=1", "model.num_heads=2"],
     "gpt": ["model.model_dim=8", "model.num_layers=1", "model.num_heads=2", "model.context=40"],
+    "bert": ["model.model_dim=8", "model.num_layers=1", "model.num_heads=2", "model.context=40"],
 }
 DATA = {
     NEXT_TOKEN: "cats.txt",
@@ -47,8 +61,11 @@ DATA = {
     TAG: "tags.conll",
     SEQUENCE: "p.tsv",
     RECONSTRUCTION: "rows.txt",
+    MASKED_TOKEN: "cats.txt",
+    SPAN: "rooms",
+    CHOICE: "choices.jsonl",
 }
-RUNS = [(name, kind) for name, row in MODELS.items() for kind in row.learns]
+RUNS = [(name, kind) for name, row in MODELS.items() for kind in row.learns if kind != VECTOR]  # models/test_vectors
 NAMES = [check.name for check in CHECKS]
 ANSWERS = {"causality", "stepping"}  # of a whole sequence, which has no next step
 LEFT_OUT: dict[str, set[str]] = {
@@ -56,6 +73,9 @@ LEFT_OUT: dict[str, set[str]] = {
     LABELS: {*ANSWERS, "sums"},
     NUMBER: {*ANSWERS, "sums"},
     TAG: ANSWERS,
+    MASKED_TOKEN: ANSWERS,
+    SPAN: ANSWERS,
+    CHOICE: ANSWERS,
     NEXT_VALUES: {"sums"},
 }
 """What does not apply, by the kind of target."""
@@ -73,6 +93,9 @@ def make_run(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], P
     (folder / "labels.csv").write_text("text,label\n" + "".join(f"{text},{label}\n" for text, label in texts))
     several = [{"text": text, "labels": ["animal", label]} for text, label in texts]
     (folder / "several.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in several))
+    choices = [{"question": text, "choices": ["cat", "the rat", "mat"][: 2 + n % 2], "answer": n % 2}
+               for n, (text, _) in enumerate(texts)]  # fmt: skip
+    (folder / "choices.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in choices))
     tagged = ("".join(f"{word}\t{'N' if word == animal else 'X'}\n" for word in text.split()) for text, animal in texts)
     (folder / "tags.conll").write_text("\n".join(tagged))
     lines = (" ".join(words[n : n + 1 + n % 5]) for n in range(len(words)))
@@ -122,18 +145,19 @@ def test_rows_are_cut_for_every_kind_of_target() -> None:
 def test_rows_are_the_data_and_padded_ones_hold_the_same_behind_a_mask(
     make_run: Callable[[str, str], Path], kind: str
 ) -> None:
-    run = TrainedRun(make_run("seq2seq" if kind == SEQUENCE else "gru", kind))
-    store, main = run.unseen_store(), run.run.schema.main
-    rows = list(CUTS[kind](store, 12))
+    run = TrainedRun(make_run({SEQUENCE: "seq2seq", MASKED_TOKEN: "bert"}.get(kind, "gru"), kind))
+    rows = list(CUTS[kind](run.unseen_store(), 12))
     lengths = [row.num_steps for row in rows]
     assert len(rows) > 1
     assert len(set(lengths)) > 1
     assert all(field.shape[1] <= 12 for row in rows for field in row.inputs.values())
     together = padded_together(rows, None, pads_targets=run.model.continues)
-    assert (together.num_steps, together.counts()) == (sum(lengths), {main: sum(row.counts()[main] for row in rows)})
+    counts = {name: sum(row.counts()[name] for row in rows) for name in run.run.schema.targets}
+    assert (together.num_steps, together.counts()) == (sum(lengths), counts)
+    each = [row.rows(slice(number, number + 1)) for row in rows for number in range(len(row))]
     for name, field in together.inputs.items():
-        assert field.shape == (len(rows), max(row.inputs[name].shape[1] for row in rows) + PADDING)
-        for number, row in enumerate(rows):
+        assert field.shape == (len(each), max(row.inputs[name].shape[1] for row in each) + PADDING)
+        for number, row in enumerate(each):
             mine, length = row.inputs[name], row.inputs[name].shape[1]
             content = (lambda one: one.ids) if isinstance(mine, Tokens) else (lambda one: one.values)
             assert torch.equal(content(field)[number, :length], content(mine)[0])

@@ -370,6 +370,22 @@ def test_more_tokens_around_a_text_than_are_known_are_told(tmp_path: Path) -> No
         read_hf_tokenizer(tmp_path)
 
 
+def test_molecules_are_cut_by_their_grammar(tmp_path: Path) -> None:
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    symbols = ["C", "c", "(", ")", "=", "[nH]", "O", ">>", "Br", "B", "%12", "1", "[Na+]", "."]
+    (tmp_path / "vocab.txt").write_text("".join(f"{piece}\n" for piece in [*special, *symbols]))
+    tokenizer, roles = read_hf_tokenizer(tmp_path)
+    spec = TokenSpec(tokenizer, roles)
+    for written in ("BrC(=O)c1c[nH]c1", "[Na+].BC%12CC%12>>CB"):
+        assert tokenizer.decode(tokenizer.encode(written)) == written
+    cut = [tokenizer.piece(token) for token in tokenizer.encode("BrB>>[Na+]C%12[Xx]1 z=\nC")]
+    assert cut == ["Br", "B", ">>", "[Na+]", "C", "%12", "[UNK]", "1", "=", "\n", "C"]
+    assert spec.encode_texts(["C"])[0].tolist() == [2, 5, 3]
+    write_hf_tokenizer(spec, tmp_path / "out")
+    again, roles_again = read_hf_tokenizer(tmp_path / "out")
+    assert (again.encode("BrC1[nH]").tolist(), roles_again) == (tokenizer.encode("BrC1[nH]").tolist(), roles)
+
+
 # -- against transformers ----------------------------------------------------------------------------------------------
 
 

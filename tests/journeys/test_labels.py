@@ -105,7 +105,7 @@ def test_a_classifier_goes_on_from_a_language_model_of_its_texts(world: Path, tm
     assert "head.label" in told
     before, after = (seqwise.load(tmp_path / name).run for name in ("lm", "run"))
     assert after.schema.specs["tokens"].tokenizer.words == before.schema.specs["tokens"].tokenizer.words  # type: ignore[attr-defined]
-    assert (after.config.model.num_layers, after.config.model.pooling) == (2, "max")
+    assert (after.config.model.num_layers, after.config.model.pooling) == (2, "mean")
     assert seqwise.load(tmp_path / "run").evaluate().accuracy > 0.7
 
 
@@ -184,7 +184,7 @@ def test_an_empty_text_has_an_answer(world: Path) -> None:
 
 def test_families_that_do_not_do_it_are_named(world: Path, tmp_path: Path, terminal: Any) -> None:
     told = terminal.refuses("train", world / "words.conll", "--model", "ngram", "--out", tmp_path / "x")
-    assert "which ngram does not do. Families that do: hmm, window, conv, rnn, gru, lstm, gpt." in told
+    assert "which ngram does not do. Families that do: hmm, window, conv, rnn, gru, lstm, gpt, bert." in told
     assert Run.open(world / "counted").config.model_name == "hmm"
 
 

@@ -45,6 +45,7 @@ def test_every_command_of_the_tour_works(folder: Path) -> None:
     written = next(out for command, out in outputs.items() if "runs/counts --prompt" in command)
     assert written.startswith("The statement ")
     assert len(written) > 150
+    assert "under the red chair" in shown["answer"]
 
 
 def test_the_commands_for_numbers_work(folder: Path) -> None:

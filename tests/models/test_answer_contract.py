@@ -1,4 +1,5 @@
-"""The contract for what is answered: labels, sets of labels, numbers, tags; every family that answers them.
+"""The contract for what is answered: labels, sets of labels, numbers, tags, spans, choices; every family that answers
+them.
 
 A check that does not apply to a case is named in it, with the reason; the last test prints that list.
 """
@@ -17,18 +18,26 @@ from safetensors.torch import load, save
 
 from seqwise.data.annotated import LabelledRow, TaggedRow
 from seqwise.data.batch import Batch
+from seqwise.data.choices import build_choice_store
+from seqwise.data.questions import Question, Reference
 from seqwise.data.schema import (
+    CHOICE,
     LABEL,
     LABELS,
     NUMBER,
+    SPAN,
     TAG,
     LabelSpec,
     NumberSpec,
+    SpanSpec,
     TagSpec,
     TokenSpec,
     answer_schema,
+    choice_schema,
+    span_schema,
     tag_schema,
 )
+from seqwise.data.span_store import SpanWindows, build_span_store
 from seqwise.data.text_examples import TextStore, build_label_store, build_tag_store
 from seqwise.errors import ConfigError
 from seqwise.models import MODELS
@@ -43,6 +52,7 @@ NEURAL: dict[str, dict[str, Any]] = {
     "gru": {"model_dim": 10},
     "lstm": {"model_dim": 10, "bidirectional": True},
     "gpt": {"context": 40, "num_layers": 2, "model_dim": 16, "num_heads": 2},
+    "bert": {"context": 40, "num_layers": 2, "model_dim": 16, "num_heads": 2},
 }
 
 
@@ -54,12 +64,22 @@ class Case:
     num_texts: int = 1
     with_label: bool = False
     """Tags: with a label for the row besides."""
+    may_lack: bool = False
+    """Spans: passages may lack the answer."""
     does_not_apply: dict[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
         shown = [f"{k}={v}" for k, v in self.settings.items() if isinstance(v, str | bool)]
-        return "-".join([self.family, self.kind, *shown, *(["pairs"] if self.num_texts > 1 else [])])
+        return "-".join(
+            [
+                self.family,
+                self.kind,
+                *shown,
+                *(["pairs"] if self.num_texts > 1 else []),
+                *(["lacking"] if self.may_lack else []),
+            ]
+        )
 
 
 NO_SUM = {"sums": "each label is right or wrong by itself"}
@@ -75,7 +95,14 @@ CASES = [
         for name in NEURAL
         for kind, pooling in ((LABEL, "max"), (LABELS, "mean"), (NUMBER, "last"))
     ),
-    *(Case(name, TAG, {"characters": "conv", "character_dim": 4}) for name in NEURAL),
+    *(Case(name, TAG, {"characters": "conv", "character_dim": 4}) for name in NEURAL if name != "bert"),
+    Case("bert", TAG, {"crf": True}),
+    *(Case(name, SPAN, {"max_answer": 3}) for name in NEURAL if name != "window"),
+    Case("bert", SPAN, {"max_answer": 2}, may_lack=True),
+    *(Case(name, CHOICE, {"pooling": "mean"}, num_texts=2) for name in NEURAL),
+    Case("bert", CHOICE, {"pooling": "first"}, num_texts=2),
+    Case("lstm", CHOICE, {"pooling": "max", "pairing": "siamese"}, num_texts=2),
+    Case("bert", LABEL, {"pooling": "first"}, num_texts=2),
     Case("lstm", LABEL, {"pooling": "attention"}),
     Case("lstm", LABEL, {"pooling": "mean", "label_weights": "balanced"}),
     Case("lstm", LABEL, {"pooling": "max", "max_steps": 6}),
@@ -90,21 +117,41 @@ each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 
 
 def schema_of(case: Case) -> Any:
+    if case.kind == SPAN:
+        return span_schema(TokenSpec(WORDS, num_texts=2), SpanSpec(case.may_lack))
     tokens = TokenSpec(WORDS, alphabet="w0123456789" if case.kind == TAG else "", num_texts=case.num_texts)
     if case.kind == TAG:
         tags = TagSpec(["B-a", "B-b", "I-a", "I-b", "O"], scheme="IOB2")
         return tag_schema(tokens, tags, LabelSpec(["x", "y"]) if case.with_label else None)
+    if case.kind == CHOICE:
+        return choice_schema(tokens, LabelSpec(["1", "2", "3", "4"]))
     answer = NumberSpec() if case.kind == NUMBER else LabelSpec(["a", "b", "c"], [5, 2, 9])
     return answer_schema(tokens, answer, several=case.kind == LABELS)
 
 
-def store_of(case: Case, num: int = 5, seed: int = 0) -> TextStore:
+def windows_of(case: Case, random: np.random.Generator) -> SpanWindows:
+    """Passages of different lengths, some of which take two windows."""
+    rows = []
+    for number, length in enumerate((3, 14, 6, 9)):
+        words = [f"w{n}" for n in random.integers(14, size=length)]
+        answer = () if case.may_lack and number % 2 else (Reference(words[0], 0),)
+        rows.append(Question(str(number), f"w{number} w9", " ".join(words), answer))
+    return build_span_store(rows, schema_of(case)).windows(14)
+
+
+def store_of(case: Case, num: int = 5, seed: int = 0) -> TextStore | SpanWindows:
     random = np.random.default_rng(seed)
+    if case.kind == SPAN:
+        return windows_of(case, random)
     rows: list[Any] = []
     for _ in range(num):
         texts = [[f"w{n}" for n in random.integers(14, size=random.integers(1, 9))] for _ in range(case.num_texts)]
         if case.kind == TAG:
             rows.append(TaggedRow(tuple(texts[0]), tuple("O" if n else "B-a" for n in range(len(texts[0]))), "y"))
+            continue
+        if case.kind == CHOICE:
+            choices = [f"w{n} w{n + 1}"[: 2 + 3 * (n % 2)] for n in random.integers(9, size=random.integers(2, 5))]
+            rows.append(LabelledRow((" ".join(texts[0]), *choices), str(random.integers(len(choices)) + 1)))
             continue
         answers = {
             LABEL: "abc"[random.integers(3)],
@@ -112,7 +159,9 @@ def store_of(case: Case, num: int = 5, seed: int = 0) -> TextStore:
             NUMBER: random.random(),
         }
         rows.append(LabelledRow(tuple(" ".join(text) for text in texts), answers[case.kind]))
-    return (build_tag_store if case.kind == TAG else build_label_store)(rows, schema_of(case))
+    builders: dict[str, Any] = {TAG: build_tag_store, CHOICE: build_choice_store}
+    store: TextStore = builders.get(case.kind, build_label_store)(rows, schema_of(case))
+    return store
 
 
 def build(case: Case) -> Any:
@@ -124,8 +173,8 @@ def build(case: Case) -> Any:
     return model.eval()
 
 
-def each_alone(store: TextStore) -> list[Batch]:
-    return [store.batch(np.array([row])) for row in range(len(store))]
+def each_alone(store: TextStore | SpanWindows) -> list[Batch]:
+    return [store.batch(np.array([row])) for row in range(5)]
 
 
 def same(a: torch.Tensor, b: torch.Tensor) -> None:
@@ -138,7 +187,7 @@ def needs(case: Case, check: str) -> None:
 
 
 def test_every_family_that_answers_is_covered() -> None:
-    for kind in (LABEL, LABELS, NUMBER, TAG):
+    for kind in (LABEL, LABELS, NUMBER, TAG, SPAN, CHOICE):
         by_gradients = {name for name, row in MODELS.items() if row.learns.get(kind) == "gradients"}
         assert {case.family for case in CASES if case.kind == kind} >= by_gradients
 
@@ -174,6 +223,17 @@ def test_probabilities_sum_to_one(case: Case) -> None:
     )
 
 
+def best_pair(case: Case, log_probs: torch.Tensor, passage: list[int]) -> list[int]:
+    """Of all spans that are short enough, and of none where that may be."""
+    every = {
+        (a, b): float(log_probs[0, a] + log_probs[1, b])
+        for a in range(passage[0], passage[1] + 1)
+        for b in range(a, min(passage[1], a + case.settings["max_answer"] - 1) + 1)
+    }
+    every |= {(0, 0): float(log_probs[0, 0] + log_probs[1, 0])} if case.may_lack else {}
+    return list(max(every, key=lambda pair: every[pair]))
+
+
 @each_case
 @torch.no_grad()
 def test_what_is_answered_is_the_most_probable(case: Case) -> None:
@@ -184,6 +244,10 @@ def test_what_is_answered_is_the_most_probable(case: Case) -> None:
         assert found.log_probs is None
     elif case.kind == LABELS:
         assert torch.equal(found.answers, found.log_probs.exp() >= 0.5)
+    elif case.kind == SPAN:
+        windows = store.batch(slice(0, 5)).targets["span"].passages.tolist()
+        rows = zip(found.log_probs, windows, strict=True)
+        assert found.answers.tolist() == [best_pair(case, log_probs, passage) for log_probs, passage in rows]
     elif not case.settings.get("crf"):
         assert torch.equal(found.answers, found.log_probs.argmax(dim=-1))
 
@@ -310,6 +374,8 @@ def test_the_rarer_of_two_labels_is_the_answer_from_the_threshold_on(place: int)
         ("lstm", LABEL, {"pairing": "siamese"}, "pairs of texts"),
         ("lstm", LABEL, {"threshold": 1.0}, "between 0 and 1"),
         ("lstm", TAG, {"max_steps": 5}, "goes with texts that have a label"),
+        ("lstm", SPAN, {"pairing": "siamese"}, "pairs of texts that have a label"),
+        ("lstm", SPAN, {"max_answer": 0}, "should be at least 1"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(family: str, kind: str, settings: dict[str, Any], message: str) -> None:

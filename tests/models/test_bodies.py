@@ -644,7 +644,8 @@ def test_settings_out_of_range_are_named(name: str, setting: str, value: float, 
 
 
 def test_every_neural_family_is_covered() -> None:
-    neural = {name for name, row in MODELS.items() if issubclass(row.config, NeuralConfig)}
+    """That goes on with a text; bert, which fills in words, has tests of its own."""
+    neural = {name for name, row in MODELS.items() if issubclass(row.config, NeuralConfig) and NEXT_TOKEN in row.learns}
     assert neural == {name.split()[0] for name in SETTINGS}
 
 

@@ -41,6 +41,11 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("transformer", {**SMALL, "num_layers": 2, "encoder_layers": 1, "num_heads": 2, "norm": "post"}),
     ("transformer", {**SMALL, "num_layers": 1, "num_heads": 2, "positions": "learned", "context": 12}),
     ("transformer", {**SMALL, "num_layers": 2, "num_heads": 4, "shared_embeddings": "output", "activation": "gelu"}),
+    (
+        "transformer",
+        {**SMALL, "num_layers": 2, "num_heads": 2, "norm": "post", "biases": True, "output_bias": True}
+        | {"activation": "silu", "embedding_scale": 1.0},
+    ),
 ]
 
 

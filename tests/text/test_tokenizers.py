@@ -93,7 +93,7 @@ def test_whatever_a_model_writes_in_characters_can_be_shown(ids: list[int]) -> N
 
 
 def test_every_kind_can_be_asked_for_and_has_a_name() -> None:
-    imported = {"sentencepiece"}  # brought by models of others, and not learned
+    imported = {"sentencepiece", "pieces", "marian"}  # brought by models of others, and not learned
     assert set(get_args(get_type_hints(TokenizerConfig)["kind"])) == {"auto", *TOKENIZERS} | imported
     assert set(get_args(get_type_hints(TokenizerConfig)["source_kind"])) == {"auto", *TOKENIZERS}
     assert IN_WORDS.keys() == TOKENIZERS.keys()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,21 +12,38 @@ import pytest
 from runs_by_hand import prepare
 
 import seqwise
+from seqwise.cli import reproducing
 from seqwise.config import read_toml
 from seqwise.data import toys
 from seqwise.data.builtin import BUILTIN, PAIR_TOYS, is_example_set
 from seqwise.data.public import PUBLIC
-from seqwise.data.schema import LABEL, LABELS, NEXT_TOKEN, NEXT_VALUES, NUMBER, RECONSTRUCTION, SEQUENCE, TAG
+from seqwise.data.schema import (
+    CHOICE,
+    LABEL,
+    LABELS,
+    MASKED_TOKEN,
+    NEXT_TOKEN,
+    NEXT_VALUES,
+    NUMBER,
+    RECONSTRUCTION,
+    SEQUENCE,
+    SPAN,
+    TAG,
+)
 from seqwise.errors import ConfigError
 from seqwise.evaluation.answers import LabelScore, LabelSetScore, NumberScore
+from seqwise.evaluation.choices import ChoiceScore
 from seqwise.evaluation.entities import TagScore
 from seqwise.evaluation.forecasts import ForecastScore
 from seqwise.evaluation.likelihood import Score
+from seqwise.evaluation.masked import MaskedScore
 from seqwise.evaluation.reconstruction import ReconstructionScore
+from seqwise.evaluation.spans import SpanScore
 from seqwise.evaluation.translations import Likelihood, TranslationScore
 from seqwise.goals import GOALS
 from seqwise.training.recipes import Recipe, RecipeFile, all_recipes, find_recipe, read_recipe
 
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "format-3"
 FOLDER = Path(seqwise.__file__).parent / "recipes"
 SHIPPED = sorted(FOLDER.glob("*.toml"))
 each_shipped = pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
@@ -88,7 +106,8 @@ def test_a_recipe_can_be_read(path: Path) -> None:
     assert recipe.signature
     assert recipe.minutes > 0
     assert recipe.quick, "a recipe needs a shortened form"
-    assert recipe.data.partition(":")[0] in {*BUILTIN, *PUBLIC, *PAIR_TOYS} or is_example_set(recipe.data)
+    for source in recipe.sources:
+        assert source.partition(":")[0] in {*BUILTIN, *PUBLIC, *PAIR_TOYS} or is_example_set(source)
 
 
 def names_of_score(kind: str) -> set[str]:
@@ -102,6 +121,9 @@ def names_of_score(kind: str) -> set[str]:
         LABELS: LabelSetScore(np.ones((4, 1), bool), np.ones((4, 1), bool), np.ones(4), ["a"], ""),
         NUMBER: NumberScore(np.ones(4), np.ones(4), np.ones(4), ""),
         TAG: TagScore([["B"]], [["B"]], 0.1, "IOB2", ""),
+        CHOICE: ChoiceScore(np.zeros(4, int), np.zeros(4, int), np.zeros((4, 1)), ["a"], ""),
+        SPAN: SpanScore(["a"], [["a"]], 0.1, ""),
+        MASKED_TOKEN: MaskedScore(np.ones(4), np.ones(4), np.ones(4), np.ones(4, bool), np.ones(4), np.ones(4)),
         RECONSTRUCTION: ReconstructionScore(np.ones(4), np.ones(4)),
         SEQUENCE: TranslationScore(["a"], ["b"], ["b"], Likelihood(1.0, 1, 1), ""),
     }
@@ -118,6 +140,8 @@ def test_what_a_recipe_compares_is_a_number_of_the_score(path: Path) -> None:
 
 def test_what_a_goal_calls_its_metrics_are_numbers_of_its_score() -> None:
     for kind, goal in GOALS.items():
+        if not goal.metrics:  # nothing to be judged by
+            continue
         alike = [other for other, one in GOALS.items() if type(one) is type(goal)]  # one goal for all answers
         assert set(goal.metrics) <= set().union(*map(names_of_score, alike)), kind
 
@@ -138,8 +162,9 @@ def test_the_settings_of_a_recipe_build(
     tagged = (f"{text.split()[2]} O\n{animal} B-animal\nsat O\n" for text, animal in rows)
     (tmp_path / "cats.conll").write_text("\n".join(tagged))
     task = file.task.name
-    other = {"pairs": "cats.tsv", "text": "cats.txt", "label": "cats.csv", "tags": "cats.conll"}
-    data = file.recipe.data if is_example_set(file.recipe.data) else str(tmp_path / other[task])
+    other = {"pairs": "cats.tsv", "text": "cats.txt", "masked": "cats.txt", "label": "cats.csv", "tags": "cats.conll"}
+    name = file.recipe.sources[0]
+    data = name if is_example_set(name) else "rooms" if task == "span" else str(tmp_path / other[task])
     data = "digits-pixels" if data.startswith("mnist") else data
     session = prepare(
         data, model=file.family, out=tmp_path / "run", config_file=path, overrides=file.recipe.quick if quick else []
@@ -381,3 +406,27 @@ def test_a_recipe_starts_from_the_run_of_another_which_is_trained_once(
     assert "writer comes first, and is there: runs/writer" in err
     _, err = terminal.done("reproduce", "labeller", "--quick")
     assert (tmp_path / "runs" / "writer-quick").exists()
+
+
+def test_a_recipe_starts_from_a_model_of_others_which_is_imported_once(
+    terminal: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    asked: list[str] = []
+
+    def fake_import(name: Path, out: Path, *, tell: Any) -> None:
+        asked.append(str(name))
+        shutil.copytree(FIXTURES / "bert", out)
+
+    monkeypatch.setattr(reproducing, "import_hf", fake_import)
+    rows = [(f"the {animal} {n} sat", animal) for n in range(60) for animal in ("cat", "rat")]
+    (tmp_path / "cats.csv").write_text("text,label\n" + "".join(f"{text},{label}\n" for text, label in rows))
+    tuned = LABELLED.replace("METRIC", "accuracy").replace("MORE", 'imported = "cats/small-bert"')
+    tuned = tuned.replace('"lstm"', '"bert"').replace('[tokenizer]\nkind = "word"\n', "")
+    (tmp_path / "tuned.toml").write_text(tuned)
+    _, err = terminal.done("reproduce", "tuned.toml")
+    assert "cats/small-bert comes first:" in err
+    assert read_toml(tmp_path / "runs" / "tuned" / "config.toml")["model"]["model_dim"] == 8
+    _, err = terminal.done("reproduce", "tuned.toml", "--out", "runs/again")
+    assert "cats/small-bert comes first, and is there: runs/small-bert" in err
+    assert asked == ["cats/small-bert"]

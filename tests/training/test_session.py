@@ -224,7 +224,7 @@ def test_options_of_the_command_win_over_the_file_of_settings(text: Path, tmp_pa
         ({"steps": 2, "minutes": 1.0}, "give one budget: --minutes, --steps or --epochs."),
         (
             {"tokenizer": "chars"},
-            'tokenizer.kind = "chars" is not one of auto, char, word, bpe, wordpiece, sentencepiece.',
+            'tokenizer.kind = "chars" is not one of auto, char, word, bpe, wordpiece, sentencepiece, pieces, marian.',
         ),
         ({"overrides": ["tokenizer.vocab_size=1"]}, "tokenizer.vocab_size = 1 should be at least 2."),
         ({"split": "50/50/50"}, '--split-at "50/50/50" should be two or three shares that add up to 100'),

@@ -13,7 +13,10 @@ from ..checks import check_comparison
 from ..errors import ConfigError, SeqwiseError
 from ..wording import as_typed
 from . import options as shared
+from .answer_command import answer
 from .data_commands import data_app
+from .embed_command import embed, search, similarity
+from .fill_command import fill
 from .format_commands import export, import_
 from .layer_commands import probe
 from .terminal import note, say, write
@@ -314,6 +317,7 @@ def inspect(
         ),
     ] = None,
     analogy: Annotated[list[str] | None, typer.Option(help='Three words of an analogy: "man king woman".')] = None,
+    word: Annotated[str | None, typer.Option(help="Two texts: word to compare in both, layer by layer.")] = None,
     seed: Annotated[int, typer.Option(help="Random seed of the tokens that are replaced.")] = 0,
     as_json: shared.AsJson = False,
 ) -> None:
@@ -328,17 +332,16 @@ def inspect(
     from ..inspection.options import InspectOptions
     from .inspecting import inspect_runs
 
-    options = InspectOptions(
-        max_tokens=max_tokens,
-        beam_width=beam_width,
-        search_tokens=search_tokens,
-        max_lags=max_lags,
-        pairs=pairs,
-        row=row,
-        phrase=phrase,
-        analogies=tuple(analogy or ()),
-        seed=seed,
-    )
+    sizes: dict[str, Any] = {"max_tokens": max_tokens, "beam_width": beam_width, "search_tokens": search_tokens}
+    asked: dict[str, Any] = {
+        "max_lags": max_lags,
+        "pairs": pairs,
+        "row": row,
+        "phrase": phrase,
+        "word": word,
+        "seed": seed,
+    }
+    options = InspectOptions(**sizes, **asked, analogies=tuple(analogy or ()))
     inspect_runs(runs, text, target=target, out=out, options=options, as_json=as_json)
 
 
@@ -421,7 +424,12 @@ def check(
 
 
 app.command()(probe)
+app.command()(answer)
+app.command()(fill)
 app.command()(words)
+app.command()(embed)
+app.command()(search)
+app.command()(similarity)
 
 
 @app.command()

@@ -9,8 +9,9 @@ from ..data.check import check_text
 from ..data.check_labels import check_labels, with_warnings
 from ..data.check_numbers import check_numbers
 from ..data.check_pairs import check_pairs
+from ..data.check_spans import check_spans
 from ..data.check_tags import check_tags
-from ..data.schema import LABEL, NEXT_TOKEN, NEXT_VALUES, SEQUENCE, TAG
+from ..data.schema import CHOICE, LABEL, NEXT_TOKEN, NEXT_VALUES, SEQUENCE, SPAN, TAG
 from ..data.source import TextData
 from ..errors import ConfigError
 from ..settings import DataConfig
@@ -54,7 +55,9 @@ CHECKS: dict[str, Callable[[Any], Found]] = {
     NEXT_VALUES: _plain(check_numbers),
     LABEL: _tabled(check_labels),
     TAG: _tabled(check_tags),
+    CHOICE: _tabled(check_labels),
     SEQUENCE: _plain(check_pairs),
+    SPAN: _tabled(check_spans),
 }
 
 

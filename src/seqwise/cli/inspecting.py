@@ -7,10 +7,11 @@ from pathlib import Path
 
 from ..api import TrainedRun
 from ..errors import ConfigError, DataError
-from ..inspection.inspect import Inspection, inspect_run
+from ..inspection.inspect import Inspection, compare_texts, inspect_run
 from ..inspection.options import InspectOptions
 from ..inspection.page import save_inspection
-from ..inspection.readers import READERS, UNSEEN
+from ..inspection.reader import UNSEEN
+from ..inspection.readers import READERS
 from ..wording import counted
 from .results import say_results
 from .terminal import note, say
@@ -26,6 +27,8 @@ def inspect_runs(
             f"{counted(len(paths), 'run')} on {counted(max(1, len(texts)), 'text')} do not fit side by side; "
             "look at one or two runs, or at two texts of one run."
         )
+    if options.word is not None and (len(paths), len(texts)) != (1, 2):
+        raise ConfigError("--word compares a word in two texts that one model reads: give one run, and --text twice.")
     runs = [TrainedRun(path) for path in paths]
     tasks = sorted({run.run.config.task for run in runs})
     if len(tasks) > 1:
@@ -39,6 +42,8 @@ def inspect_runs(
             found.append(one)
             for line in one.reading.notes:
                 note(f"note: {line}")
+    if (len(runs), len(found)) == (1, 2):
+        compare_texts(runs[0].model, found[0], found[1], word=options.word)
     if as_json:
         say_results("inspect", (one.to_dict() for one in found))
         return

@@ -12,7 +12,8 @@ RunData = Annotated[str | None, typer.Argument(help="File or data set to read.",
 Task = Annotated[
     str | None,
     typer.Option(
-        help="What to learn: text, numbers, label, tags, pairs or reconstruct.", show_default="chosen by the data"
+        help="What to learn: text, numbers, label, tags, pairs, span, masked or reconstruct.",
+        show_default="chosen by the data",
     ),
 ]
 Columns = Annotated[str | None, typer.Option(help="Columns to read, separated by commas; of pairs source and target.")]

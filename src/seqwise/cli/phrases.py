@@ -6,11 +6,12 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from ..data.files import writing
+from ..data.files import lines_of, writing
 from ..errors import ConfigError
 from ..settings import DataConfig
 from ..tasks import task_named
-from ..text.phrases import join_text, words_of_lines
+from ..text.phrases import join_text
+from ..text.words import PROSE
 from ..wording import counted
 from .results import say_results
 from .terminal import say
@@ -24,7 +25,8 @@ def write_phrases(sources: list[str], out: Path, settings: dict[str, Any], *, lo
         raise ConfigError(f"{out} exists already. Choose another name.")
     data = task_named("text").open(DataConfig(source=sources))
     parts = list(data.parts.values()) if Path(sources[0]).exists() else [data.parts["train"]]
-    lines = list(words_of_lines(chain.from_iterable(part.blocks() for part in parts), lower_case=lower_case))
+    text = lines_of(chain.from_iterable(part.blocks() for part in parts))
+    lines = [PROSE.findall(line.lower() if lower_case else line) for line in text]  # marks are words of their own
     joined, phrases = join_text(lines, **settings)
     with writing(out) as file:
         file.writelines(f"{' '.join(line)}\n".encode() for line in joined)

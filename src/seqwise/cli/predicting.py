@@ -71,7 +71,7 @@ def answer_part(
 def source_lines(run: TrainedRun, file: str | None) -> Iterator[str]:
     """`file` is a path, or - (or nothing) for standard input. Of a .tsv or .jsonl the source is read."""
     if file is None or file == "-":
-        yield from _standard_input()
+        yield from standard_input()
         return
     path = Path(file)
     if not path.exists() or path.is_dir():
@@ -84,7 +84,7 @@ def source_lines(run: TrainedRun, file: str | None) -> Iterator[str]:
         yield text
 
 
-def _standard_input() -> Iterator[str]:
+def standard_input() -> Iterator[str]:
     for number, line in enumerate(sys.stdin.buffer, start=1):
         try:
             yield line.decode("utf-8")

@@ -44,6 +44,16 @@ def display() -> Iterator[Display]:
         yield _Lines()
 
 
+@contextmanager
+def on_terminal() -> Iterator[Callable[[str, int, int], None]]:
+    """What is told (what, done, of how many), and shows it on a terminal alone: for work of seconds, not of hours."""
+    if not sys.stderr.isatty():
+        yield lambda *_: None
+        return
+    with display() as shown:
+        yield shown.prepare
+
+
 def counting(items: Iterable[Item], what: str) -> Iterator[Item]:
     """The items as they are; their number and rate on the terminal, where the items themselves go elsewhere."""
     if not sys.stderr.isatty() or sys.stdout.isatty():

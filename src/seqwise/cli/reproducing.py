@@ -9,6 +9,7 @@ from pathlib import Path
 import typer
 
 from ..api import TrainedRun
+from ..interop.hf import import_hf
 from ..training.preparing import resume
 from ..training.recipes import RecipeFile, all_recipes, find_recipe, read_recipe
 from ..wording import plural
@@ -78,6 +79,8 @@ def _train(name: str, file: RecipeFile, out: Path, *, quick: bool, should_resume
         else:
             note(f"{first} comes first:")
             _train(first, read_recipe(find_recipe(first)), folder, quick=quick, should_resume=folder.exists())
+    if file.recipe.imported and not should_resume:
+        _import(file.recipe.imported, file.imported_folder(out))
     with display() as shown:
         if should_resume:
             session = resume(out, tell=shown.tell, on_progress=shown.prepare)
@@ -90,3 +93,12 @@ def _train(name: str, file: RecipeFile, out: Path, *, quick: bool, should_resume
         note(f"stopped; everything is saved. Go on with: seqwise reproduce {name} --resume --out {out}")
         raise typer.Exit(130)
     return quick
+
+
+def _import(name: str, folder: Path) -> None:
+    """A model of others, where it is not there yet."""
+    if folder.exists():
+        note(f"{name} comes first, and is there: {folder}")
+        return
+    note(f"{name} comes first:")
+    import_hf(Path(name), folder, tell=note)

@@ -14,6 +14,7 @@ from ..evaluation.entities import TagScore
 from ..evaluation.labels import Counts, by_count
 from ..evaluation.likelihood import Score, unknown_in_words
 from ..evaluation.segments import Metric, Segments, compare_segments, same_data
+from ..evaluation.spans import SpanScore
 from ..wording import counted
 from .tables import columns
 
@@ -126,6 +127,20 @@ OF_TAGS: Columns = {
     "nats/word": _number("nats_per_word", 4),
     "words": lambda score: f"{sum(map(len, score.wanted)):,}",
 }
+OF_SPANS: Columns = {
+    "F1": _per_cent("f1"),
+    "95 % interval": _interval("interval", digits=2, times=100),
+    "exact match": _per_cent("exact_match"),
+    "with an answer": lambda score: _f1_of_those(score, answerable=True),
+    "without": lambda score: _f1_of_those(score, answerable=False),
+    "nats/answer": _number("nats_per_answer", 4),
+    "questions": lambda score: f"{len(score.answers):,}",
+}
+
+
+def _f1_of_those(score: SpanScore, *, answerable: bool) -> str | None:
+    found = score.of_those(answerable=answerable) if score.may_lack else None
+    return None if found is None else f"{100 * found[1]:.2f} %"
 
 
 def text_scores(scores: dict[str, Score]) -> Iterator[str]:
@@ -182,6 +197,10 @@ def tag_scores(scores: dict[str, TagScore]) -> Iterator[str]:
         yield ""
 
 
+def span_scores(scores: dict[str, SpanScore]) -> Iterator[str]:
+    yield from side_by_side(scores, OF_SPANS)
+
+
 def by_label(counts: Mapping[str, Counts], title: str) -> Iterator[str]:
     """Precision, recall and F1 of each, the most frequent first."""
     ordered = by_count(counts)
@@ -230,6 +249,7 @@ SCORE_TABLES: dict[type, Callable[[dict[str, Any]], Iterator[str]]] = {
     LabelSetScore: label_set_scores,
     NumberScore: number_scores,
     TagScore: tag_scores,
+    SpanScore: span_scores,
 }
 """By the kind of score."""
 

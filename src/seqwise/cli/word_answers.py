@@ -20,6 +20,7 @@ from ..evaluation.word_vectors import (
     compare_similarities,
     evaluate_analogies,
     evaluate_similarity,
+    on_shared_pairs,
     one_hot_similarity,
     read_analogies,
     read_word_pairs,
@@ -40,8 +41,7 @@ def answer_words(found: WordVectors, words: Sequence[str], num: int) -> Iterator
         near = found.neighbours(words[0], num)
         yield WordAnswer({"word": words[0], "neighbours": _as_facts(near)}, _listed(near))
     for first, second in combinations(words, 2):
-        rows = found.row(first), found.row(second)
-        cosine = float(found.directions[rows[0]] @ found.directions[rows[1]])
+        cosine = found.cosine(first, second)
         yield WordAnswer({"words": [first, second], "cosine": cosine}, [f"{first} {second}: cosine {cosine:.3f}"])
 
 
@@ -113,18 +113,15 @@ def _rated(found: WordVectors, pairs: WordPairs, nouns: WordNet | None) -> tuple
     if nouns is None:
         return row, facts
     paths = evaluate_similarity(nouns.path_similarity, pairs, about="path")
-    known = ours.is_known & paths.is_known
-    both = WordPairs(
-        pairs.name, [pair for pair, is_known in zip(pairs.pairs, known, strict=True) if is_known], pairs.ratings[known]
-    )
-    if not both.pairs:
+    here, there = on_shared_pairs(ours, paths)
+    num = len(here.ratings)
+    if num == 0:
         return [*row, "0", "", "", ""], facts
-    here, there = (evaluate_similarity(by, both) for by in (found.similarity, nouns.path_similarity))
-    gain = compare_similarities(here, there)
-    facts["wordnet"] = {"pairs": len(both.pairs), "vectors": here.correlation, "paths": there.correlation}
+    gain = compare_similarities(ours, paths)
+    facts["wordnet"] = {"pairs": num, "vectors": here.correlation, "paths": there.correlation}
     facts["wordnet"] |= {"difference": gain.gain, "interval": list(gain.interval)}
     difference = f"{gain.gain:+.3f} ({interval_in_words(gain.interval, 3)})"
-    return [*row, f"{len(both.pairs):,}", f"{here.correlation:.3f}", f"{there.correlation:.3f}", difference], facts
+    return [*row, f"{num:,}", f"{here.correlation:.3f}", f"{there.correlation:.3f}", difference], facts
 
 
 def _shown(score: SimilarityScore) -> str:

@@ -88,6 +88,15 @@ class AnswerSubject:
         return found
 
 
+class ChoiceSubject(AnswerSubject):
+    """As labels, but that a number of a choice says nothing by itself."""
+
+    def measure(
+        self, run: Run, model: Answerer, data: Data, store: Store, passage: str, score: AnswerScore, timer: Timer
+    ) -> dict[str, Any]:
+        return {"ms_per_token": _milliseconds(model, store, timer), "answers": answers_to_show(score)}
+
+
 class TagSubject:
     timed = 100
 

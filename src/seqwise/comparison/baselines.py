@@ -3,11 +3,13 @@
 Text: how often each token comes. Numbers: the last number, that of a season ago, or the mean goes on, whichever fitted
 the training part best. Labels: the most frequent one; and, since that says little of texts, what the words of a text
 say one by one, in no order. Tags: the most frequent one of each word. Pairs: the most frequent target, whatever the
-source.
+source. Questions on passages: the sentence that shares most words with the question, or "none", whichever did better on
+the training part.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,6 +20,7 @@ import numpy as np
 from ..data.annotated import TaggedRow
 from ..data.numbers import NumberStore
 from ..data.pair_store import PairStore
+from ..data.questions import Question
 from ..data.schema import Schema, TagSpec, TokenSpec, ValueSpec
 from ..data.store import TokenStore
 from ..data.text_examples import TextStore
@@ -25,6 +28,7 @@ from ..evaluation.answers import AnswerStore, LabelSetScore, NumberScore, evalua
 from ..evaluation.entities import TagScore
 from ..evaluation.forecasts import ForecastScore
 from ..evaluation.segments import Segments
+from ..evaluation.spans import NO_ANSWER, SpanScore
 from ..evaluation.translations import Likelihood, TranslationScore
 from ..goals import AnyGoal
 from ..models.bag_of_ngrams import BagConfig, BagOfNgrams
@@ -35,6 +39,10 @@ MAX_TOKENS = 5_000_000  # of the training part: frequencies do not change much a
 MAX_BAG_ROWS = 50_000  # of the training part, of which a bag of words is made in seconds
 MAX_BAG_WEIGHTS = 100_000_000  # tokens of all rows times labels: the sums of one pass over them
 TOKENS_IN_WORDS = {"word": "words", "char": "characters"}
+
+SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
+WORD = re.compile(r"\w+")
+MAX_QUESTIONS = 1000  # of the training part, that tell whether to answer at all
 
 
 @dataclass(frozen=True)
@@ -156,3 +164,22 @@ def most_frequent_target(train: Sequence[str], store: PairStore) -> Baseline:
     sources, references = [source for source, _ in store.texts], [target for _, target in store.texts]
     score = TranslationScore(sources, references, [answer] * len(sources), Likelihood(0.0, 1, 0), "baseline")
     return Baseline("the most frequent target", score.segments)
+
+
+def nearest_sentence(train: Sequence[Question], questions: Sequence[Question]) -> Baseline:
+    """To a question its passage's sentence with most of its words, or always that there is no answer."""
+    some = train[:: -(-len(train) // MAX_QUESTIONS)]
+    sentences, none = ([answer(one) for one in some] for answer in (_nearest, lambda _: NO_ANSWER))
+    is_none = _span_score(none, some).f1 > _span_score(sentences, some).f1
+    found = [NO_ANSWER if is_none else _nearest(one) for one in questions]
+    name = "never an answer" if is_none else "the sentence most like the question"
+    return Baseline(name, _span_score(found, questions).segments)
+
+
+def _nearest(question: Question) -> str:
+    asked = set(WORD.findall(question.text.lower()))
+    return max(SENTENCE.split(question.passage), key=lambda one: len(asked & set(WORD.findall(one.lower()))))
+
+
+def _span_score(answers: Sequence[str], questions: Sequence[Question]) -> SpanScore:
+    return SpanScore(answers, [question.texts for question in questions], 0.0, "baseline")

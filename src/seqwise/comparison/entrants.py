@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..data.schema import LABEL, NEXT_TOKEN, NEXT_VALUES, SEQUENCE
+from ..data.schema import LABEL, MASKED_TOKEN, NEXT_TOKEN, NEXT_VALUES, SEQUENCE
 from ..errors import ConfigError, did_you_mean
 from ..models import MODELS, Family
 from ..models.ngram_family import METHODS
-from ..tasks import task_named
+from ..tasks import ALSO_READ_AS, task_named
 
 BY_GRADIENTS = "gradients"
 
@@ -73,6 +73,22 @@ FORMS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
 as it is. An order or a number of states of 0 is chosen by validation."""
 
 
+NOT_RANKED = {
+    MASKED_TOKEN: "it learns hidden words, what stands before and behind them being known, and a product of such "
+    "probabilities (pseudo-perplexity) is no likelihood of a text that could be ranked with others. Compare it where "
+    "there are labels or tags",
+}
+"""By kind of target: why who learns it from the same data cannot be set beside the others."""
+
+
+def not_ranked(task: str) -> dict[str, str]:
+    """Families that make something else of the same data, each with the reason why they take no part."""
+    kinds = [kind for other in ALSO_READ_AS.get(task, ()) for kind in task_named(other).kinds if kind in NOT_RANKED]
+    doing = {name for name, row in MODELS.items() if row.does_some(task_named(task).kinds)}
+    others = {name: row for name, row in MODELS.items() if name not in doing}
+    return {name: NOT_RANKED[kind] for name, row in others.items() for kind in kinds if kind in row.learns}
+
+
 def entrants(task: str, start: Start | None = None) -> dict[str, Entrant]:
     """All that do a task, by name, in the order of the lineage; the family of `start` once more, with its body."""
     found: dict[str, Entrant] = {}
@@ -101,6 +117,8 @@ def choose_models(asked: Sequence[str] | None, task: str, start: Start | None = 
     for name in asked or []:
         if name not in MODELS and name not in fitting:
             raise ConfigError(f'unknown family "{name}". {did_you_mean(name, [*MODELS, *fitting])}')
+        if name in (why := not_ranked(task)):
+            raise ConfigError(f"{name} takes no part in comparisons of {task}: {why[name]}.")
         if name not in families and name not in fitting:
             raise ConfigError(f"{name} does not do the task {task}. Families that do: {', '.join(fitting)}.")
     if not asked:

@@ -5,7 +5,6 @@ A job is told the folder, the name of a trial, and how to ask whether it should 
 
 from __future__ import annotations
 
-import hashlib
 import os
 import platform
 import shutil
@@ -32,7 +31,7 @@ from ..training.preparing import MAX_VALID_TOKENS, can_learn, prepare, resume, s
 from ..training.request import Request
 from ..training.session import Session
 from ..training.timing import FASTER_ALONE, seconds_per_step
-from .entrants import Start
+from .entrants import Start, not_ranked
 from .measure import SUBJECTS, Subject, Timer
 from .plan import MIN_SCORED, Settings, Timing, Trial
 from .warm_up import warm_up as warm_up
@@ -64,12 +63,13 @@ def prepare_data(folder: Path, name: str, wants_stop: WantsStop) -> bool:
     subject = SUBJECTS[schema.kind]
     doing = [one for one in map(settings.entrant, settings.models) if one.does(schema.kinds)]
     label_counts, notes = _counts_there(settings, data.name, stores["train"])
+    left_out = [f"{name} is left out: {why}" for name, why in not_ranked(task.name).items()]
     scored = "test" if "test" in data.parts else "valid"
     found: dict[str, Any] = {
         "data": {
             "name": data.name,
             "description": data.description,
-            "notes": [*data.notes, *notes],
+            "notes": [*data.notes, *notes, *left_out],
             "fingerprint": data.fingerprint,
             "parts": subject.sizes(data, stores),
         },
@@ -149,8 +149,7 @@ def check_data(folder: Path, name: str, wants_stop: WantsStop) -> bool:
 
 def _weights_of(start: Start) -> str:
     """A checksum of the weights that some start from."""
-    with (Run.open(Path(start.path)).path / "model.safetensors").open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return Run.open(Path(start.path)).fingerprint
 
 
 def time_trial(folder: Path, name: str, wants_stop: WantsStop) -> bool:
@@ -280,7 +279,7 @@ def train_trial(folder: Path, name: str, wants_stop: WantsStop) -> bool:
     if session.is_interrupted and not is_late:
         workspace.save_found(name, "clock", {"seconds": clock()})
         return True
-    if not (out / "model.safetensors").exists():
+    if not session.run.weights_path.exists():
         _keep_last(session.run)
     found = _trained(session, amount)
     workspace.save_found(name, "trained", {"seconds": clock(), "is_late": session.is_interrupted, **found})
@@ -412,7 +411,7 @@ def score_trial(folder: Path, name: str, wants_stop: WantsStop) -> bool:
 
 def _bytes_to_ship(run: Run) -> int:
     """Model, settings and vocabulary: what another machine needs to use it."""
-    files = [run.path / "model.safetensors", run.path / "config.toml", *(run.path / "vocab").iterdir()]
+    files = [run.weights_path, run.path / "config.toml", *(run.path / "vocab").iterdir()]
     return sum(file.stat().st_size for file in files)
 
 

@@ -15,7 +15,20 @@ from ..data.batch import Batch, Values
 from ..data.numbers import NumberData, NumberStore
 from ..data.pair_store import PairStore
 from ..data.pairs import PairData
-from ..data.schema import LABEL, LABELS, NEXT_TOKEN, NEXT_VALUES, NUMBER, SEQUENCE, TAG, Schema, TokenSpec, ValueSpec
+from ..data.schema import (
+    CHOICE,
+    LABEL,
+    LABELS,
+    NEXT_TOKEN,
+    NEXT_VALUES,
+    NUMBER,
+    SEQUENCE,
+    SPAN,
+    TAG,
+    Schema,
+    TokenSpec,
+    ValueSpec,
+)
 from ..data.source import TextData
 from ..data.store import TokenStore, store_of_text
 from ..decoding import DecodingConfig, generate
@@ -29,9 +42,10 @@ from ..run import Run
 from ..settings import DataConfig
 from ..tasks import Task, goal_of
 from ..text import Tokenizer
-from .answers import AnswerSubject, TagSubject
+from .answers import AnswerSubject, ChoiceSubject, TagSubject
 from .baselines import Baseline, most_frequent_target, naive_forecast, token_frequencies
 from .memorization import longest_match
+from .span_subject import SpanSubject
 from .timer import Timer as Timer
 
 SAMPLES, SAMPLE_CHARACTERS = 3, 400
@@ -271,6 +285,8 @@ SUBJECTS: dict[str, Subject[Any, Any, Any]] = {
     NUMBER: AnswerSubject(),
     TAG: TagSubject(),
     SEQUENCE: PairSubject(),
+    SPAN: SpanSubject(),
+    CHOICE: ChoiceSubject(),
 }
 
 

@@ -142,7 +142,7 @@ def _start(path: Path, task: str, models: Sequence[str] | None) -> Start:
             f"{path} is a {found.family} model, and no start for the task {task}: drop --from, or name a run of "
             f"{', '.join(able)}."
         )
-    if not (run.path / "model.safetensors").exists():
+    if not run.weights_path.exists():
         raise CheckpointError(f"{path} has no trained model yet. Go on with: seqwise train --resume --out {path}")
     chosen = choose_models(models, task, found)
     if f"{found.family}-{found.name}" not in chosen:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..data.schema import LABEL, LABELS, NEXT_TOKEN, NEXT_VALUES, NUMBER, SEQUENCE, TAG
+from ..data.schema import CHOICE, LABEL, LABELS, NEXT_TOKEN, NEXT_VALUES, NUMBER, SEQUENCE, SPAN, TAG
 
 IN_WINDOWS = (
     "Each model reads windows of the text from nothing. A line that keeps falling uses what stood long before; "
@@ -41,7 +41,9 @@ WORDS = {
     LABEL: Words("sequences", "sequence"),
     LABELS: Words("sequences", "sequence"),
     NUMBER: Words("sequences", "sequence"),
+    CHOICE: Words("questions", "question"),
     TAG: Words("words", "row", "seqwise predict {} FILE", labelled="sentence"),
+    SPAN: Words("questions", "question", 'seqwise answer {} --context FILE "…?"', labelled="question"),
     SEQUENCE: Words(
         "words",
         "token",

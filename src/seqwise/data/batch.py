@@ -212,12 +212,56 @@ class Tags:
 
 
 @dataclass(frozen=True)
+class Spans:
+    """Of each row, a question and a window of a passage, where in the window the answer stands."""
+
+    places: Tensor
+    """(B, 2) int64: the first and the last step of the answer; both 0, which is the step before the question, where the
+    window does not hold it."""
+    passages: Tensor
+    """(B, 2) int64: the first and the last step of the window, between which an answer may stand."""
+    is_step = is_target = None
+    """Every row has one."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.places.shape[0], 1
+
+    def count(self) -> int:
+        return len(self.places)
+
+    def map(self, change: Change) -> Spans:
+        return Spans(change(self.places), change(self.passages))
+
+
+@dataclass(frozen=True)
+class Choices:
+    """Which row of each group is the right one."""
+
+    is_right: Tensor
+    """(B,) bool: one row of each group; none where that is not known."""
+    groups: Tensor
+    """(B,) int64: rows of one number are the choices of one question, and stand side by side."""
+    is_step = is_target = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.groups.shape[0], 1
+
+    def count(self) -> int:
+        return len(self.groups.unique_consecutive())
+
+    def map(self, change: Change) -> Choices:
+        return Choices(change(self.is_right), change(self.groups))
+
+
+@dataclass(frozen=True)
 class Batch:
     """Fields by name. A language model reads "tokens" and should answer "tokens", one step ahead."""
 
     inputs: dict[str, Any]
     targets: dict[str, Any]
-    """Each a Tokens, Values, Labels or Tags; typed loosely, since the name tells which."""
+    """Each a Tokens, Values, Labels, Tags, Spans or Choices; typed loosely, since the name tells which."""
     resets: Tensor | None = None
     """(B,) bool: rows that do not go on from the state of the batch before; None where that is not asked."""
     places: Tensor | None = None

@@ -92,6 +92,22 @@ LABEL_TOYS = {
 TAG_TOYS = {
     "python-roles": "Tags: what each token of Python's standard library is (keyword, name, number, …); exact answers",
 }
+SPAN_TOYS = {
+    "rooms": "Questions: where things are, in 1,000 made-up rooms; a third ask for what is not there; exact answers",
+}
+
+
+def is_span_toy(name: str) -> bool:
+    return name in SPAN_TOYS
+
+
+CHOICE_TOYS = {
+    "which-word": "Choices: six words, and four of which one is among them; exact answers",
+}
+
+
+def is_choice_toy(name: str) -> bool:
+    return name in CHOICE_TOYS
 
 
 def is_label_toy(name: str) -> bool:

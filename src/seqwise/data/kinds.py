@@ -6,14 +6,16 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ..errors import DataError
-from .builtin import BUILTIN, is_example_set, is_label_toy, is_tag_toy
+from .builtin import BUILTIN, is_choice_toy, is_example_set, is_label_toy, is_span_toy, is_tag_toy
+from .choice_files import looks_like_choices
 from .files import kind_of, read_bytes
 from .label_files import looks_labelled
 from .label_folders import may_be_label_folder
 from .labelled import given_roles, has_roles, label_files, reading_of
 from .pairs import looks_like_pairs
-from .public import PUBLIC, is_label_set, is_pair_set, is_tag_set
+from .public import PUBLIC, is_label_set, is_pair_set, is_span_set, is_tag_set
 from .source import unknown_set
+from .span_files import looks_like_questions
 from .tag_files import looks_tagged
 
 NEEDED = {".csv": "a table with one step a row", ".tsv": "a pair on each line", ".jsonl": "an object on each line"}
@@ -22,8 +24,12 @@ NEEDED = {".csv": "a table with one step a row", ".tsv": "a pair on each line", 
 def task_of(sources: Sequence[str]) -> str:
     """What the data is taken for where nobody said: by the name of the set, by the suffix and beginning of the file."""
     first = str(sources[0])
+    if looks_like_questions(sources):
+        return "span"
     if looks_tagged(sources):
         return "tags"
+    if looks_like_choices(sources):
+        return "choice"
     if looks_labelled(sources) or (not Path(first).exists() and is_example_set(first)):
         return "label"
     if looks_like_pairs([str(source) for source in sources]):
@@ -36,10 +42,11 @@ def task_for(asked: str | None, sources: Sequence[str], columns: Sequence[str] =
     if asked is not None:
         return asked
     if has_roles(columns):
-        return "tags" if "tags" in given_roles(columns) else "label"
+        roles = given_roles(columns)
+        return "tags" if "tags" in roles else "choice" if "choices" in roles else "label"
     if columns:
         return "label" if _are_text_and_label(sources, columns) else _other_task(sources)
-    if not looks_tagged(sources):
+    if not looks_tagged(sources) and not looks_like_questions(sources) and not looks_like_choices(sources):
         for source in map(Path, sources):
             _check_one_reading(source)
     return task_of(sources)
@@ -115,5 +122,7 @@ def check_there(sources: Sequence[str]) -> None:
 
 
 def _is_known(name: str) -> bool:
-    is_built_in = name.partition(":")[0] in BUILTIN or is_example_set(name) or is_label_toy(name) or is_tag_toy(name)
-    return is_built_in or is_pair_set(name) or is_label_set(name) or is_tag_set(name) or name in PUBLIC
+    is_built_in = name.partition(":")[0] in BUILTIN or is_example_set(name) or is_label_toy(name)
+    is_built_in = is_built_in or is_tag_toy(name) or is_span_toy(name) or is_choice_toy(name)
+    is_public = is_pair_set(name) or is_label_set(name) or is_tag_set(name) or is_span_set(name) or name in PUBLIC
+    return is_built_in or is_public

@@ -21,7 +21,7 @@ from .files import kind_of
 from .source import part_of
 from .text_tables import TABLE_KINDS, TEXT_WORDS, Cell, Table, is_number, read_beginning, read_table
 
-ROLES = ("text", "text2", "label", "labels", "number", "tags")
+ROLES = ("text", "text2", "label", "labels", "number", "tags", "choices")
 CLASS_NAMES = (  # the first that a table has is it
     *("label", "labels", "gold_label", "label_text", "label_name", "label_id", "class", "category", "intent", "topic"),
     *("emotion", "sentiment", "polarity", "language", "nationality", "entailment_judgment", "is_duplicate"),

@@ -16,11 +16,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from ..errors import DataError, did_you_mean
-from .builtin import BUILTIN, LABEL_TOYS, PAIR_TOYS, TAG_TOYS
+from .builtin import BUILTIN, CHOICE_TOYS, LABEL_TOYS, PAIR_TOYS, SPAN_TOYS, TAG_TOYS
 from .files import OPENERS, read_bytes
 from .paths import cache_folder, data_folders
 from .public_annotated import ANNOTATED
 from .public_rows import GITHUB, PublicData, PublicFile
+from .public_spans import QUESTIONS
 
 TIMEOUT_SECONDS = 30
 
@@ -176,6 +177,7 @@ PUBLIC = {
         holds="pairs",
     ),
     **ANNOTATED,
+    **QUESTIONS,
 }
 
 
@@ -213,6 +215,12 @@ def is_tag_set(name: str) -> bool:
     return kind in PUBLIC and PUBLIC[kind].holds == "tags"
 
 
+def is_span_set(name: str) -> bool:
+    """Whether a name is that of public questions on passages: 'squad-small', 'xquad:de'."""
+    kind = name.partition(":")[0]
+    return kind in PUBLIC and PUBLIC[kind].holds == "spans"
+
+
 def find_file(file: PublicFile) -> Path | None:
     candidates = (folder / (file.path + packed) for folder in data_folders() for packed in ("", *OPENERS))
     return next((path for path in candidates if path.exists()), None)
@@ -223,7 +231,7 @@ def get_public(name: str, *, on_progress: Callable[[int], None] = lambda _: None
 
     `on_progress` is told the number of bytes that each block brought.
     """
-    if name.partition(":")[0] in (*BUILTIN, *PAIR_TOYS, *LABEL_TOYS, *TAG_TOYS):
+    if name.partition(":")[0] in (*BUILTIN, *PAIR_TOYS, *LABEL_TOYS, *TAG_TOYS, *SPAN_TOYS, *CHOICE_TOYS):
         raise DataError(f'"{name}" is built in: there is nothing to get.')
     if name not in PUBLIC:
         raise DataError(f'unknown data set "{name}". {did_you_mean(name, PUBLIC)}')

@@ -20,6 +20,7 @@ import torch
 
 from ..text import Tokenizer
 from .batch import Batch, Tokens
+from .files import lines_of
 from .pair_store import Rows, cuts_by_length
 from .source import TextData
 
@@ -40,19 +41,7 @@ class RowText(TextData):
 
     def lines_of(self, part: str) -> Iterator[str]:
         """That are not blank."""
-        return (line for line in lines_in(self.parts[part].blocks()) if not line.isspace() and line)
-
-
-def lines_in(blocks: Iterable[str]) -> Iterator[str]:
-    """Of a text that comes in blocks, cut anywhere; without their ends."""
-    held: list[str] = []
-    for block in blocks:
-        first, *more = block.split("\n")
-        held.append(first)
-        for line in more:
-            yield "".join(held)
-            held = [line]
-    yield "".join(held)
+        return (line for line in lines_of(self.parts[part].blocks()) if line.strip())
 
 
 @dataclass(frozen=True)

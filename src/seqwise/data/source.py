@@ -15,9 +15,21 @@ from typing import Any
 
 from ..errors import ConfigError, DataError, did_you_mean
 from ..wording import counted
-from .builtin import BUILTIN, LABEL_TOYS, PAIR_TOYS, TAG_TOYS, builtin_file, is_label_toy, is_tag_toy
+from .builtin import (
+    BUILTIN,
+    CHOICE_TOYS,
+    LABEL_TOYS,
+    PAIR_TOYS,
+    SPAN_TOYS,
+    TAG_TOYS,
+    builtin_file,
+    is_choice_toy,
+    is_label_toy,
+    is_span_toy,
+    is_tag_toy,
+)
 from .files import TABLE_SUFFIXES, is_html, kind_of, read_text, shown, shown_names, text_files, unread_files
-from .public import PUBLIC, find_public, is_label_set, is_pair_set, is_tag_set
+from .public import PUBLIC, find_public, is_label_set, is_pair_set, is_span_set, is_tag_set
 from .scan_cache import cached_scan
 
 PARTS = ("train", "valid", "test")
@@ -145,6 +157,12 @@ def _named(name: str) -> tuple[str, dict[str, list[Path]], str | None]:
         raise DataError(f'"{name}" holds texts with labels, and language models read running text. Add --task label.')
     if is_tag_set(name) or is_tag_toy(name):
         raise DataError(f'"{name}" holds words with tags, and language models read running text. Add --task tags.')
+    if is_span_set(name) or is_span_toy(name):
+        raise DataError(
+            f'"{name}" holds questions on passages, and language models read running text. Add --task span.'
+        )
+    if is_choice_toy(name):
+        raise DataError(f'"{name}" holds questions, and language models read running text. Add --task choice.')
     if name in PUBLIC:
         return name, {part: [file] for part, file in find_public(name).items()}, PUBLIC[name].split
     raise unknown_set(name)
@@ -153,7 +171,7 @@ def _named(name: str) -> tuple[str, dict[str, list[Path]], str | None]:
 def unknown_set(name: str) -> DataError:
     if "/" in name or "." in name:
         return DataError(f"{name}: no such file or folder.")
-    known = [*BUILTIN, *PAIR_TOYS, *LABEL_TOYS, *TAG_TOYS, *PUBLIC]
+    known = [*BUILTIN, *PAIR_TOYS, *LABEL_TOYS, *TAG_TOYS, *SPAN_TOYS, *CHOICE_TOYS, *PUBLIC]
     return DataError(f'"{name}" is neither a file nor a data set. {did_you_mean(name, known)}')
 
 

@@ -179,6 +179,11 @@ class TextStore:
 
     def batch(self, chosen: np.ndarray | slice) -> Batch:
         chosen = np.arange(len(self))[chosen] if isinstance(chosen, slice) else chosen
+        targets = {name: column.field(chosen) for name, column in self.targets.items()}
+        return Batch({"tokens": self.tokens_of(chosen)}, targets)
+
+    def tokens_of(self, chosen: np.ndarray) -> Tokens:
+        """Of some rows, padded."""
         found = self.tokens.padded(chosen)
         if self.segments is not None or self.spelled is not None:
             places = self._places(chosen)
@@ -187,7 +192,7 @@ class TextStore:
             if self.spelled is not None:
                 characters = torch.from_numpy(self.spelled.table[self.spelled.words[places]].astype(np.int64))
             found = replace(found, segments=segments, characters=characters)
-        return Batch({"tokens": found}, {name: column.field(chosen) for name, column in self.targets.items()})
+        return found
 
     def _places(self, chosen: np.ndarray) -> np.ndarray:
         """Of the tokens of some rows, (B, T); behind the end of a row, that of its last."""
@@ -206,19 +211,19 @@ def build_label_store(rows: Sequence[LabelledRow], schema: Schema) -> TextStore:
     segments = np.concatenate([found for _, found in encoded]).astype(np.int8) if spec.num_texts > 1 else None
     answers = COLUMNS[schema.kind]([row.answer for row in rows], schema.main_spec)
     tokens = Rows.of(ids for ids, _ in encoded)
-    spelled = _spell_texts(spec, rows, tokens) if spec.alphabet else None
+    spelled = spell_texts(spec, rows, tokens) if spec.alphabet else None
     return TextStore(tokens, {schema.main: answers}, rows, segments, spelled)
 
 
-def _spell_texts(spec: TokenSpec, rows: Sequence[LabelledRow], tokens: Rows) -> Spelled:
+def spell_texts(spec: TokenSpec, rows: Sequence[LabelledRow], tokens: Rows) -> Spelled:
     """A token is a word, as it was written."""
     assert isinstance(spec.tokenizer, WordTokenizer)
     places: dict[str, int] = {}
     words = np.zeros(len(tokens.ids), dtype=np.int32)
-    for row, start in zip(rows, tokens.edges[:-1].tolist(), strict=True):
+    for row, start, end in zip(rows, tokens.edges[:-1].tolist(), (tokens.edges[1:] - 1).tolist(), strict=True):
         place = start + 1
         for text in row.texts:
-            found = spec.tokenizer.split(text)
+            found = spec.tokenizer.split(text)[: end - place]  # of a row that was cut, its beginning
             words[place : place + len(found)] = [places.setdefault(word, len(places) + 1) for word in found]
             place += len(found) + 1
     return Spelled(words, np.concatenate([np.zeros_like(spec.spell([""])), spec.spell(list(places))]))
@@ -295,17 +300,10 @@ class RowBatches:
     def batch(self, step: int, model: object = None) -> Batch:
         epoch, place = divmod(step, self.steps_per_epoch)
         if epoch != self._epoch:
-            self._batches, self._epoch = self._shuffled(epoch), epoch
+            self._batches = shuffled_by_length(self.store.lengths, self.batch_size, (self.seed, epoch))
+            self._epoch = epoch
         batch = self.store.batch(self._batches[place])
         return batch if self.rare is None else self._with_unknown(batch, step)
-
-    def _shuffled(self, epoch: int) -> list[np.ndarray]:
-        random, size = np.random.default_rng((self.seed, epoch)), self.batch_size
-        order = random.permutation(len(self.store))
-        pools = [order[start : start + POOL * size] for start in range(0, len(order), POOL * size)]
-        order = np.concatenate([pool[np.argsort(self.store.lengths[pool], kind="stable")] for pool in pools])
-        batches = [order[start : start + size] for start in range(0, len(order), size)]
-        return [batches[place] for place in random.permutation(len(batches))]
 
     def _with_unknown(self, batch: Batch, step: int) -> Batch:
         tokens, random = batch.inputs["tokens"], torch.Generator().manual_seed(hash((self.seed, step)) % (1 << 62))
@@ -313,6 +311,16 @@ class RowBatches:
         is_replaced = self.rare[tokens.ids] & (torch.rand(tokens.shape, generator=random) < REPLACED)
         read: Tokens = replace(tokens, ids=tokens.ids.masked_fill(is_replaced, self.store.unknown))
         return replace(batch, inputs={**batch.inputs, "tokens": read})
+
+
+def shuffled_by_length(lengths: np.ndarray, batch_size: int, seed: tuple[int, int]) -> list[np.ndarray]:
+    """Rows in batches, each of rows of about the same lengths, by chance."""
+    random = np.random.default_rng(seed)
+    order = random.permutation(len(lengths))
+    pools = [order[start : start + POOL * batch_size] for start in range(0, len(order), POOL * batch_size)]
+    order = np.concatenate([pool[np.argsort(lengths[pool], kind="stable")] for pool in pools])
+    batches = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
+    return [batches[place] for place in random.permutation(len(batches))]
 
 
 def rare_tokens(store: TextStore) -> np.ndarray:

@@ -26,6 +26,20 @@ QUESTIONS_AT_ONCE = 128
 NEARBY_WORDS = 5_000  # among which a misspelled one is looked for: frequent ones come first
 
 
+def directions(table: np.ndarray) -> np.ndarray:
+    """Vectors (V, E) at length one; those of length zero as they are."""
+    lengths = np.linalg.norm(table, axis=1, keepdims=True)
+    return table / np.where(lengths > 0, lengths, 1)
+
+
+def best_rows(values: np.ndarray, num: int, *, without: Sequence[int] = ()) -> list[tuple[int, float]]:
+    """The rows with the highest of some values (V,), best first, each with its value."""
+    values = values.copy()
+    values[list(without)] = -np.inf
+    best = np.argsort(-values, kind="stable")[: max(0, num)]
+    return [(int(row), float(values[row])) for row in best if np.isfinite(values[row])]
+
+
 class WordVectors:
     """A vector for each of some words, the most frequent first."""
 
@@ -51,9 +65,8 @@ class WordVectors:
 
     @cached_property
     def directions(self) -> np.ndarray:
-        """The vectors at length one, (V, E); those of length zero as they are."""
-        lengths = np.linalg.norm(self.vectors, axis=1, keepdims=True)
-        return (self.vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32)
+        """(V, E)."""
+        return directions(self.vectors).astype(np.float32)
 
     def find(self, word: str) -> int | None:
         """The row of a word: as it is written, else the most frequent that differs by capitals alone, else None."""
@@ -74,10 +87,11 @@ class WordVectors:
 
     def similarity(self, first: str, second: str) -> float | None:
         """(1), from -1 to 1; None where one of the two has no vector."""
-        rows = self.find(first), self.find(second)
-        if rows[0] is None or rows[1] is None:
-            return None
-        return float(self.directions[rows[0]] @ self.directions[rows[1]])
+        return self.cosine(first, second) if first in self and second in self else None
+
+    def cosine(self, first: str, second: str) -> float:
+        """The same, where a word without a vector is a mistake."""
+        return float(self.directions[self.row(first)] @ self.directions[self.row(second)])
 
     def neighbours(self, word: str, num: int = 10) -> list[tuple[str, float]]:
         """The nearest words by (1), nearest first, each with its cosine."""
@@ -110,7 +124,4 @@ class WordVectors:
                 yield start, to_b * to_c / (to_a + TINY)
 
     def _best(self, values: np.ndarray, without: list[int], num: int) -> list[tuple[str, float]]:
-        values = values.copy()
-        values[without] = -np.inf
-        best = np.argsort(-values, kind="stable")[: max(0, num)]
-        return [(self.words[row], float(values[row])) for row in best if np.isfinite(values[row])]
+        return [(self.words[row], value) for row, value in best_rows(values, num, without=without)]

@@ -15,8 +15,10 @@ LARGE_VOCAB = 1024  # from here on looking into few blocks is faster than sortin
 
 
 def adjusted(log_probs: Tensor, tokens: Tensor, config: DecodingConfig) -> Tensor:
-    """`log_probs` (R, V) after `tokens` (R, T): no early stop, which is written in place, and in a copy what was added
-    before less probable."""
+    """`log_probs` (R, V) after `tokens` (R, T): no early stop and no token that is never chosen, which is written in
+    place, and in a copy what was added before less probable."""
+    if config.never is not None:
+        log_probs[:, config.never] = float("-inf")
     if config.stop is not None and tokens.shape[1] + 1 < config.min_tokens:
         log_probs[:, config.stop] = float("-inf")
     if config.repetition_penalty == 1.0 or not tokens.shape[1]:

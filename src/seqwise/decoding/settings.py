@@ -41,6 +41,8 @@ class DecodingConfig:
     """What the log-probability of a token that was added before is multiplied with; above 1 repeats less."""
     stop: int | None = None
     """A token that ends a hypothesis; it stays at its end."""
+    never: int | None = None
+    """A token that is not chosen: what a target begins with, where the vocabulary has one for that alone."""
 
     def __post_init__(self) -> None:
         for name in ("max_tokens", "num_results", "beam_width"):

@@ -17,7 +17,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import torch
 
-from ..data.batch import Batch, Tags
+from ..data.batch import Batch, Tags, Tokens
 from ..data.text_examples import TextStore
 from ..errors import ConfigError
 from ..models.contract import device_of, evaluating
@@ -119,6 +119,7 @@ def _read(model: HasLayers, store: TextStore, limit: int) -> _Read:
     with evaluating(model):
         for start in range(0, len(store), ROWS):
             batch = store.batch(np.arange(start, min(start + ROWS, len(store)))).to(device_of(model))
+            batch = _within(batch, getattr(model, "context", None))
             layers, wanted = model.layers(batch), next(iter(batch.targets.values()))
             chosen = _of_words if isinstance(wanted, Tags) else _of_texts
             pieces.append([chosen(layer, batch, wanted).float().cpu().numpy() for layer in layers])
@@ -128,6 +129,20 @@ def _read(model: HasLayers, store: TextStore, limit: int) -> _Read:
                 break
     together = [np.concatenate(layer)[:limit] for layer in zip(*pieces, strict=True)]
     return _Read(together, np.concatenate(answers)[:limit])
+
+
+def _within(batch: Batch, context: int | None) -> Batch:
+    """What a model has places for: of a long text its beginning and its end, of tagged words those at the beginning."""
+    tokens: Tokens = batch.inputs["tokens"]
+    if context is None or tokens.shape[1] <= context:
+        return batch
+    name, wanted = next(iter(batch.targets.items()))
+    if not isinstance(wanted, Tags):
+        return Batch({"tokens": tokens.shortened(context)}, batch.targets)
+    is_read = wanted.steps < context
+    is_word = is_read if wanted.is_word is None else wanted.is_word & is_read
+    read = Tags(wanted.ids, wanted.steps.clamp(max=context - 1), is_word)
+    return Batch({"tokens": tokens.map(lambda tensor: tensor[:, :context])}, {name: read})
 
 
 def _of_words(layer: torch.Tensor, batch: Batch, wanted: Tags) -> torch.Tensor:

@@ -112,11 +112,17 @@ def _negative_share(sums: np.ndarray) -> tuple[float, float]:
     return -1.0, 0.0
 
 
+def _mean(sums: np.ndarray) -> np.ndarray:
+    """-mean, of shares that are the better the higher."""
+    return -_ratio(sums)
+
+
 KINDS = {
     "ratio": Kind(_ratio, slice(1, 2), _bounds_of_ratio),
     "chrf": Kind(_chrf, slice(1, None, 3), _per_cent),
     "bleu": Kind(_bleu, slice(1, 2), _per_cent),
     "f1": Kind(_f1, slice(1, 2), _negative_share),
+    "mean": Kind(_mean, slice(1, 2), _negative_share),
 }
 
 
@@ -127,12 +133,13 @@ class Segments:
     statistics: np.ndarray
     """(S, N, K): S seeds of one model, N segments, K sums over each."""
     kind: str = "ratio"
-    """ratio: a total, such as -log p or errors, over what the value is per: characters, steps, answers."""
+    """ratio: a total, such as -log p or errors, over what the value is per: characters, steps, answers. mean: the same
+    of shares, such as the F1 of a question, of which higher is better."""
 
     @classmethod
-    def of(cls, totals: np.ndarray, counts: np.ndarray) -> Segments:
-        """A ratio, of one seed: totals and counts (N,)."""
-        return cls(np.stack([totals, counts], axis=-1)[None].astype(np.float64))
+    def of(cls, totals: np.ndarray, counts: np.ndarray, kind: str = "ratio") -> Segments:
+        """A ratio, or a mean of shares, of one seed: totals and counts (N,)."""
+        return cls(np.stack([totals, counts], axis=-1)[None].astype(np.float64), kind)
 
     @property
     def value(self) -> float:
@@ -233,8 +240,14 @@ def _interval(one: Segments, *, minus: Segments | None = None) -> tuple[float, f
             means += sign * by_seed.mean(axis=1)
             sources += _chance_of_seeds(model)
     sources.append((num / (num - 1) * float(means.var()), num - 1))
+    return interval_around(found, values, sources)
+
+
+def interval_around(found: float, resampled: np.ndarray, sources: list[tuple[float, int]]) -> tuple[float, float]:
+    """Of what was found, from what it was in each resample (R,), and from sources of chance: variance, freedom."""
     tail = (1 - CONFIDENCE) / 2
-    low, high = found + _stretch(sources, float(values.var())) * (np.quantile(values, [tail, 1 - tail]) - found)
+    distances = np.quantile(resampled, [tail, 1 - tail]) - found
+    low, high = found + _stretch(sources, float(resampled.var())) * distances
     return float(low), float(high)
 
 

@@ -24,7 +24,7 @@ Shapes: N pairs, R resamples, Q questions.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -35,14 +35,14 @@ from .. import __version__
 from ..data.files import lines_of, read_text, shown
 from ..data.word_vectors import Method, WordVectors
 from ..errors import DataError
+from .labels import spearman
 from .segments import (
-    CONFIDENCE,
     MIN_SEGMENTS,
     RESAMPLES,
     Difference,
     Metric,
     Segments,
-    _stretch,
+    interval_around,
     interval_in_words,
 )
 
@@ -125,7 +125,7 @@ def one_hot_similarity(first: str, second: str) -> float:
     return float(first == second)
 
 
-def ranks(values: np.ndarray, drawn: np.ndarray) -> np.ndarray:
+def drawn_ranks(values: np.ndarray, drawn: np.ndarray) -> np.ndarray:
     """(1) of values (N,) where each was drawn so many times, (R, N) -> (R, N)."""
     order = np.argsort(values, kind="stable")
     begins = np.flatnonzero(np.append(True, np.diff(values[order]) != 0))  # of values that are equal
@@ -136,10 +136,9 @@ def ranks(values: np.ndarray, drawn: np.ndarray) -> np.ndarray:
     return found
 
 
-def spearman(first: np.ndarray, second: np.ndarray, drawn: np.ndarray | None = None) -> np.ndarray:
-    """(2) of two rows of numbers (N,), for each way of drawing from them (R, N): (R,). All once where not said."""
-    drawn = np.ones((1, len(first))) if drawn is None else drawn
-    a, b = ranks(first, drawn), ranks(second, drawn)
+def drawn_spearman(first: np.ndarray, second: np.ndarray, drawn: np.ndarray) -> np.ndarray:
+    """(2) of two rows of numbers (N,), for each way of drawing from them (R, N): (R,)."""
+    a, b = drawn_ranks(first, drawn), drawn_ranks(second, drawn)
     middle = (drawn.sum(axis=1, keepdims=True) + 1) / 2
     a, b = a - middle, b - middle
     deviations = np.sqrt((drawn * a * a).sum(axis=1) * (drawn * b * b).sum(axis=1))
@@ -170,7 +169,7 @@ class SimilarityScore:
     @cached_property
     def correlation(self) -> float:
         known = self.is_known
-        return float(spearman(self.ratings[known], self.similarities[known])[0]) if known.any() else 0.0
+        return spearman(self.ratings[known], self.similarities[known]) or 0.0
 
     @cached_property
     def interval(self) -> tuple[float, float]:
@@ -214,18 +213,26 @@ def evaluate_similarity(similar: Similarity, pairs: WordPairs, *, about: str = "
     return SimilarityScore(pairs.name, pairs.ratings, similarities, about)
 
 
-def compare_similarities(first: SimilarityScore, second: SimilarityScore) -> Difference:
-    """How much higher the correlation of the first is than that of the second, on the pairs that both know."""
+def on_shared_pairs(first: SimilarityScore, second: SimilarityScore) -> tuple[SimilarityScore, SimilarityScore]:
+    """Two scores of the same pairs, of those alone that both know."""
     if not np.array_equal(first.ratings, second.ratings):
         raise DataError(f"{first.name} and {second.name} are not the same pairs: they cannot be compared.")
     known = first.is_known & second.is_known
-    ratings, ours = first.ratings[known], [one.similarities[known] for one in (first, second)]
-    if not known.any():
+    ours, theirs = (
+        replace(one, ratings=one.ratings[known], similarities=one.similarities[known]) for one in (first, second)
+    )
+    return ours, theirs
+
+
+def compare_similarities(first: SimilarityScore, second: SimilarityScore) -> Difference:
+    """How much higher the correlation of the first is than that of the second, on the pairs that both know."""
+    shared = on_shared_pairs(first, second)
+    num = len(shared[0].ratings)
+    if num == 0:
         return Difference(0.0, (-np.inf, np.inf), is_enough=False)
-    gain = float(spearman(ratings, ours[0])[0] - spearman(ratings, ours[1])[0])
-    drawn = _resampled(ratings, ours[0]) - _resampled(ratings, ours[1])
-    num = int(known.sum())
-    return Difference(gain, _ends(gain, drawn, num, bounds=(-2.0, 2.0)), num >= MIN_SEGMENTS)
+    gain = shared[0].correlation - shared[1].correlation
+    ours, theirs = (_resampled(one.ratings, one.similarities) for one in shared)
+    return Difference(gain, _ends(gain, ours - theirs, num, bounds=(-2.0, 2.0)), num >= MIN_SEGMENTS)
 
 
 def _resampled(ratings: np.ndarray, similarities: np.ndarray) -> np.ndarray:
@@ -236,7 +243,7 @@ def _resampled(ratings: np.ndarray, similarities: np.ndarray) -> np.ndarray:
     parts = []
     for _ in range(0, RESAMPLES, RESAMPLED_AT_ONCE):
         drawn = random.multinomial(num, np.full(num, 1 / num), RESAMPLED_AT_ONCE)
-        parts.append(spearman(ratings, similarities, drawn))
+        parts.append(drawn_spearman(ratings, similarities, drawn))
     return np.concatenate(parts)
 
 
@@ -244,10 +251,8 @@ def _ends(found: float, resampled: np.ndarray, num: int, *, bounds: tuple[float,
     """The interval around what was found, as segments.py has it."""
     if num < MIN_SEGMENTS:
         return -np.inf, np.inf
-    variance, tail = float(resampled.var()), (1 - CONFIDENCE) / 2
-    stretch = _stretch([(num / (num - 1) * variance, num - 1)], variance)
-    low, high = found + stretch * (np.quantile(resampled, [tail, 1 - tail]) - found)
-    return max(bounds[0], float(low)), min(bounds[1], float(high))
+    low, high = interval_around(found, resampled, [(num / (num - 1) * float(resampled.var()), num - 1)])
+    return max(bounds[0], low), min(bounds[1], high)
 
 
 # -- analogies -----------------------------------------------------------------------------------------------------

@@ -8,20 +8,41 @@ labels        of a whole sequence, any number  F1
 number        of a whole sequence              squared error
 tag           of each word                     F1 over entities, or accuracy
 sequence      of tokens, for a source          BLEU, chrF, exact matches
+span          of a passage, for a question     F1 over words, exact match
+masked_token  of a text, hidden                accuracy, pseudo-perplexity
 reconstruction  of a row of text, again          nats per token, the row being known
+choice        of a few rows                    accuracy
+vector        of a text                        none: it is embedded with, or started from
 """
 
 from __future__ import annotations
 
-from ..data.schema import LABEL, LABELS, NEXT_TOKEN, NEXT_VALUES, NUMBER, RECONSTRUCTION, SEQUENCE, TAG
+from ..data.schema import (
+    CHOICE,
+    LABEL,
+    LABELS,
+    MASKED_TOKEN,
+    NEXT_TOKEN,
+    NEXT_VALUES,
+    NUMBER,
+    RECONSTRUCTION,
+    SEQUENCE,
+    SPAN,
+    TAG,
+    VECTOR,
+)
 from .answer import AnswerGoal
+from .choice import ChoiceGoal
 from .goal import AnyGoal as AnyGoal
 from .goal import Goal as Goal
+from .masked_token import MaskedTokenGoal
 from .next_token import NextTokenGoal
 from .next_values import NextValuesGoal
 from .reconstruction import ReconstructionGoal
 from .sequence import SequenceGoal
+from .span import SpanGoal
 from .tag import TagGoal
+from .vector import VectorGoal
 
 GOALS: dict[str, AnyGoal] = {
     NEXT_TOKEN: NextTokenGoal(),
@@ -32,4 +53,8 @@ GOALS: dict[str, AnyGoal] = {
     TAG: TagGoal(),
     SEQUENCE: SequenceGoal(),
     RECONSTRUCTION: ReconstructionGoal(),
+    MASKED_TOKEN: MaskedTokenGoal(),
+    VECTOR: VectorGoal(),
+    SPAN: SpanGoal(),
+    CHOICE: ChoiceGoal(),
 }

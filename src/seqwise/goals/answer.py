@@ -27,7 +27,7 @@ Store = ExampleStore | TextStore
 
 class AnswerGoal:
     unit = "answers"
-    metrics = (
+    metrics: tuple[str, ...] = (
         *("accuracy", "macro_f1", "matthews", "auc", "calibration_error", "f1", "exact_match"),
         *("mean_squared_error", "pearson", "spearman", "nats_per_answer"),
     )

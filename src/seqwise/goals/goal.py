@@ -8,9 +8,11 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from ..data.batch import Batch
 from ..data.schema import Schema
+from ..data.span_store import SpanStore
 from ..decoding.translate import Answer
 from ..evaluation.segments import Metric, Segments
 from ..models.contract import Translator
+from ..models.headed import HeadedModel
 from ..settings import DataConfig, TrainingConfig
 
 Tell = Callable[[str], None]
@@ -67,6 +69,8 @@ class Facts:
     """Labels and tags: tokens of all texts in the training part; 0 where it is not text."""
     is_structured: bool = False
     """Tags: whether they mark where something begins and ends, so that not every tag may follow every other."""
+    answer_length: int = 0
+    """Spans: tokens of an answer, but for a few that are longer."""
     data: dict[str, Any] = field(default_factory=dict)
     """Settings of the section data that were found in the training part."""
 
@@ -109,6 +113,15 @@ class AnswersRows(Protocol):
 
     def answers(self, model: Any, store: Any, schema: Schema) -> Iterator[dict[str, Any]]:
         """What programs read of each answer: the label and probabilities, words and tags."""
+        ...
+
+
+@runtime_checkable
+class ChoosesSettings(Protocol):
+    """A goal some of whose settings are chosen when learning is over."""
+
+    def chosen_settings(self, model: HeadedModel, store: SpanStore) -> dict[str, Any]:
+        """Of the section model, as suits the validation part best."""
         ...
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from ..config import build
 from ..data.pair_store import PairBatches, PairStore
 from ..data.pairs import PairData
-from ..data.schema import Schema, pair_tokenizers
+from ..data.schema import Schema, TokenSpec, pair_tokenizers
 from ..decoding import DecodingConfig
 from ..decoding.translate import Answer, translate
 from ..errors import ConfigError
@@ -104,8 +104,9 @@ class SequenceGoal:
     def sample(self, model: Translator, store: PairStore, schema: Schema, config: TrainingConfig) -> str | None:
         """The first source of the part, as it would be answered now."""
         source, _ = store.texts[0]
+        target = schema.target("tokens", TokenSpec)
         search = DecodingConfig(
-            method="greedy", max_tokens=config.sample_tokens, stop=pair_tokenizers(schema)[1].boundary
+            method="greedy", max_tokens=config.sample_tokens, stop=target.boundary, never=target.unwritten
         )
         with evaluating(model):
             (answer,) = translate(model, schema, [source], search, length_ratio=DEFAULT_RATIO)
@@ -142,9 +143,9 @@ class SequenceGoal:
 
 def search_settings(schema: Schema, **options: Any) -> DecodingConfig:
     """How targets are searched for: a beam of five, where nothing else is asked."""
-    target = pair_tokenizers(schema)[1]
+    target = schema.target("tokens", TokenSpec)
     given = {name: value for name, value in options.items() if value is not None}
-    settings: dict[str, Any] = {**DEFAULT_SEARCH, "stop": target.boundary, **given}
+    settings: dict[str, Any] = {**DEFAULT_SEARCH, "stop": target.boundary, "never": target.unwritten, **given}
     if "beam_width" not in given:
-        settings["beam_width"] = max(settings.get("num_results", 1), min(5, target.vocab_size))
+        settings["beam_width"] = max(settings.get("num_results", 1), min(5, target.size))
     return build(DecodingConfig, settings, section="decoding", where="search")

@@ -18,6 +18,7 @@ from .inspect import Inspection
 from .page_data import piece_shown, told_score
 from .page_parts import map_box, strip_text
 from .scales import Scales
+from .span_views import answering
 from .tagging import Tagging, Transitions
 
 MAX_MOVES = 6  # transitions in a table, of those with the highest and the lowest score
@@ -30,6 +31,7 @@ BEGINS = ' class="begins-text"'
 
 def answer(one: Inspection, place: int, scales: Scales) -> str:
     body = "" if one.tagging is None else _tagging(one.tagging)
+    body += "" if one.answering is None else answering(one.answering)
     if one.evidence is not None:
         body += "" if one.tagging is None else f"<h3>The {escape(one.evidence.target)} of the row</h3>"
         body += _evidence(one, one.evidence, place, scales)

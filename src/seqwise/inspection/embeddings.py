@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from torch import nn
 
+from ..data.word_vectors import best_rows, directions
 from ..layers.embeddings import TokenEmbedding
 from ..models.word2vec import Word2Vec
 
@@ -32,14 +33,13 @@ class EmbeddingSpace:
     def __init__(self, table: np.ndarray):
         """`table` (V, D)."""
         self.table = table.astype(np.float64)
-        lengths = np.linalg.norm(self.table, axis=1, keepdims=True)
-        self._directions = self.table / np.where(lengths > 0, lengths, 1.0)
+        self._directions = directions(self.table)
 
     @classmethod
     def of(cls, model: object) -> EmbeddingSpace | None:
         """The table that targets are read from; None where the model has none."""
         if isinstance(model, Word2Vec):  # by direction: how long a vector is tells how often the word was read
-            return cls(cls(model.vectors)._directions)
+            return cls(directions(model.vectors))
         tables = [m for m in model.modules() if isinstance(m, TokenEmbedding)] if isinstance(model, nn.Module) else []
         return cls(tables[-1].weight.detach().cpu().numpy()) if tables else None
 
@@ -50,10 +50,7 @@ class EmbeddingSpace:
     def nearest(self, vector: np.ndarray, count: int, *, without: Sequence[int] = ()) -> list[tuple[int, float]]:
         """(1): tokens and cosines, nearest first."""
         length = np.linalg.norm(vector)
-        cosines = self._directions @ (vector / length if length else vector)
-        cosines[list(without)] = -np.inf
-        best = np.argsort(-cosines, kind="stable")[:count]
-        return [(int(token), float(cosines[token])) for token in best if np.isfinite(cosines[token])]
+        return best_rows(self._directions @ (vector / length if length else vector), count, without=without)
 
     def neighbours(self, token: int, count: int = 8) -> list[tuple[int, float]]:
         return self.nearest(self.table[token], count, without=[token])

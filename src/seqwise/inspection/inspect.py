@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from ..data.batch import Batch, Tokens
-from ..data.schema import TAG
+from ..data.schema import SPAN, TAG
 from ..data.text_examples import TextStore
 from ..errors import ConfigError, DataError, SeqwiseError
 from ..layers.contextual import LayerWeights, layer_weights
@@ -30,6 +30,7 @@ from ..models import num_parameters
 from ..models.contract import evaluating
 from ..models.ngram import USED
 from ..text import Tokenizer
+from .contrast import Contrast, Seen, contrast
 from .embeddings import EmbeddingSpace
 from .evidence import KINDS, Evidence, find_evidence
 from .gradient_flow import Factor, Flow, Truncation, factors, gradient_flow, source_gradients, truncation
@@ -40,7 +41,9 @@ from .minimal_pairs import Judged, builtin_pairs, judge, read_pairs_file
 from .options import InspectOptions
 from .positions import Positions, positions_of
 from .read_answers import given_labels
-from .readers import READERS, Inspectable
+from .read_spans import Answering, find_answering
+from .reader import Inspectable
+from .readers import READERS
 from .reading import END, Reading
 from .search_tree import SearchTree
 from .tagging import Tagging, find_tagging
@@ -108,6 +111,8 @@ class Inspection:
     """Texts with a label or a number: what moved the answer."""
     tagging: Tagging | None = None
     """Words with a tag each."""
+    answering: Answering | None = None
+    """Questions on passages: where the answer might begin and end."""
     layer_weights: LayerWeights | None = None
     """Of the features that are read beside words; None where there are none."""
     over_text: list[OverText] = field(default_factory=list)
@@ -131,6 +136,8 @@ class Inspection:
     neighbours: list[Neighbours] = field(default_factory=list)
     analogies: list[Neighbours] = field(default_factory=list)
     positions: Positions | None = None
+    contrast: Contrast | None = None
+    """Beside another text that was read by the same model: what changed between both."""
     absent: dict[str, str] = field(default_factory=dict)
     """View -> why there is nothing to see."""
 
@@ -161,6 +168,14 @@ def inspect_run(
     Pairs: with a target, or the model's own. Labels and tags: the target is what should be answered, where it is known.
     """
     return _Inspector(run, text, target, options or InspectOptions()).inspect()
+
+
+def compare_texts(model: object, first: Inspection, second: Inspection, *, word: str | None = None) -> None:
+    """Two texts that one model read: what changed between both, and what became of a word, is kept with the first."""
+    seen = [Seen(one.reading, one.attention) for one in (first, second)]
+    if word is None and not set(first.reading.pieces[1:-1]) & set(second.reading.pieces):
+        return  # nothing that both have
+    first.contrast = contrast(model, seen[0], seen[1], word=word)
 
 
 def _placed(site: str, what: str, values: Tensor, reading: Reading) -> OverText:
@@ -237,6 +252,8 @@ class _Inspector:
 
     def _answer(self) -> None:
         """What moved the answer to a text, and the tags of its words."""
+        if self.schema.kind == SPAN:
+            self.found.answering = find_answering(self.model, self.schema, self.reading)
         if not self.reading.words:
             return
         self.found.layer_weights = layer_weights(self.model)
@@ -252,7 +269,7 @@ class _Inspector:
     def _over_text(self) -> None:
         trace, found = self.reading.trace, self.found
         for what in OVER_TEXT:
-            for site, values in trace.all(what):
+            for site, values in trace.passes(what, len(self.reading.pieces)):
                 found.over_text.append(_placed(site, what, values, self.reading))
         if not found.over_text:
             return self._absent("inside", f"{found.family} notes nothing that changes from token to token.")
@@ -299,7 +316,8 @@ class _Inspector:
 
     def _attention(self) -> None:
         steps, length = self.reading.steps, len(self.reading.pieces)
-        self.found.attention = attention_maps(self.reading.trace, None if steps is None else (steps, length))
+        apart = None if steps is None else (steps, length)
+        self.found.attention = attention_maps(self.reading.trace, length, apart)
         if self.reader.has_source and self.is_neural:
             self.found.source_gradients = source_gradients(self.model, self.reading.batch).cpu().numpy()
         if not self.found.attention:
@@ -377,8 +395,9 @@ class _Inspector:
         space = EmbeddingSpace.of(self.model)
         if space is None:
             return self._absent("embeddings", f"{self.found.family} knows tokens by name, not by vectors.")
-        seen = [token for token in dict.fromkeys(self.reading.ids) if space.has(token)]
-        frequent = filter(space.has, self._frequent(len(space.table)))
+        known = self.tokenizer.vocab_size  # behind these stand tokens that no text has
+        seen = [token for token in dict.fromkeys(self.reading.ids) if token < known and space.has(token)]
+        frequent = filter(space.has, self._frequent(min(known, len(space.table))))
         tokens = list(dict.fromkeys([*seen, *islice(frequent, WORDS_ON_MAP)]))[:WORDS_ON_MAP]
         drawn = space.map(tokens)
         self.found.word_map = WordMap([self._piece(token) for token in tokens], drawn.places, drawn.shares)

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from ..data.batch import Batch, Tokens, Values
-from ..data.schema import LABELS
+from ..data.schema import LABELS, VECTOR, Schema
 from ..models.contract import Answerer, Learns, Model, evaluating, in_64_bits
 from ..run import Run
 from .real_rows import padded_together, real_rows
@@ -80,8 +80,10 @@ class Subject:
 
     def each(self) -> Iterator[tuple[Batch, Batch]]:
         """The rows as they stand in `together`, one by one, and each without padding."""
-        for number, row in enumerate(self.rows):
-            yield self.together.rows(slice(number, number + 1)), row
+        done = 0
+        for row in self.rows:
+            yield self.together.rows(slice(done, done + len(row))), row
+            done += len(row)
 
 
 Found = float | str
@@ -98,8 +100,8 @@ def largest(found: Tensor, expected: Tensor) -> float:
 
 
 def _scores(model: Model, batch: Batch) -> Tensor:
-    """log p of each target, (B, T)."""
-    return model.score(batch)[0]
+    """log p of each target, (B, T); where there is none, the vector of each row, (B, D)."""
+    return model.score(batch)[0] if batch.targets else cast(Answerer, model).predict(batch).answers
 
 
 def _prompt(batch: Batch, main: str, steps: int | None = None) -> tuple[Batch, int]:
@@ -139,7 +141,7 @@ def batch_composition(subject: Subject) -> Found:
     scores = _scores(model, subject.together)
     next_ones = _expected(model, subject.together, main) if model.continues else None
     for number, (padded, alone) in enumerate(subject.each()):
-        T = alone.targets[main].shape[1]
+        T = alone.targets[main].shape[1] if alone.targets else None
         gaps.append(largest(scores[number, :T], _scores(model, padded)[0, :T]))
         if next_ones is not None:
             gaps.append(largest(next_ones[number], _expected(model, padded, main)[0]))
@@ -151,6 +153,8 @@ def accumulation(subject: Subject) -> Found:
     model, batch = subject.precise, subject.together
     if not isinstance(model, nn.Module):
         return f"{subject.run.config.model_name} does not learn by gradients"
+    if not batch.targets:
+        return "nothing is asked for that it could learn from"
     if len(batch) < 2:
         return "the data has one row only"
     whole = _gradient(model, [batch], batch)
@@ -243,6 +247,8 @@ def save_and_load(subject: Subject) -> Found:
 def sums(subject: Subject) -> Found:
     """The log of the sum, which is zero."""
     gaps = []
+    if subject.schema.kind == VECTOR:
+        return "it gives vectors, which are no probabilities"
     if subject.schema.kind == LABELS:
         return "each label is right or wrong by itself, so that their probabilities have no sum to keep"
     for row in subject.rows:
@@ -273,6 +279,12 @@ class Check:
     measure: Callable[[Subject], Found]
     bound: float = BOUND
 
+    def said_of(self, schema: Schema) -> str:
+        """The sentence, where vectors stand in the place of probabilities too."""
+        if schema.kind != VECTOR:
+            return self.sentence
+        return self.sentence.replace("log-probabilities", "vectors").replace("log-probability", "vector")
+
 
 CHECKS = (
     Check("padding", "padding changes no log-probability", padding),
@@ -292,5 +304,5 @@ def check_run(run: Run, model: Model, store: Sized) -> list[Invariance]:
         for check in CHECKS:
             measured = check.measure(subject)
             difference, why_not = (None, measured) if isinstance(measured, str) else (measured, "")
-            found.append(Invariance(check.name, check.sentence, difference, check.bound, why_not))
+            found.append(Invariance(check.name, check.said_of(run.schema), difference, check.bound, why_not))
     return found

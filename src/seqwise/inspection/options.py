@@ -27,6 +27,8 @@ class InspectOptions:
     """A file of minimal pairs; the built-in list where there is none."""
     analogies: tuple[str, ...] = ()
     """Each three words: "man king woman" asks for what is to woman as king is to man."""
+    word: str | None = None
+    """Of two texts: a word that stands in both, whose vectors are compared layer by layer."""
     seed: int = 0
 
     def __post_init__(self) -> None:

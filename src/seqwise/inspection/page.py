@@ -13,6 +13,7 @@ from ..pages.elements import Section, document, embedded_json, fact_list, shown
 from ..pages.quantities import count
 from ..pages.text import visible
 from ..wording import counted, plural
+from .contrast_view import LEAD, TITLE, contrast_view
 from .inspect import Inspection
 from .page_data import script_data
 from .scales import Scales
@@ -43,6 +44,10 @@ LEADS = {
     "positions": "Each row is the vector that says where a token stands: look for slow waves at one end and fast ones "
     "at the other, and for how soon two places stop being alike.",
 }
+WHERE_IT_STANDS = (
+    "What was answered, and where in the passage the model saw it: the stronger the colour, the more probable it is "
+    "that the answer begins, or ends, there. Colour at several places is doubt."
+)
 TITLES = {
     "reading": "Reading",
     "answer": "Answer",
@@ -58,9 +63,11 @@ TITLES = {
 
 def write_inspection(found: Sequence[Inspection]) -> str:
     """One model, or two side by side on the same text."""
-    is_answered = any(one.evidence is not None or one.tagging is not None for one in found)
+    is_answered = any(one.evidence or one.tagging or one.answering for one in found)
     views = {view: body for view, body in VIEWS.items() if is_answered or view not in IF_ANSWERED}
     sections = [_section(found, view, body) for view, body in views.items()]
+    if found[0].contrast is not None:
+        sections.insert(1, Section("between", TITLE, escape(LEAD), contrast_view(found[0].contrast), False))
     names = _names(found)
     facts = {
         name: f"{one.family}, {count(one.parameters)} {plural(one.parameters, 'number')}; "
@@ -123,4 +130,6 @@ def _section(found: Sequence[Inspection], view: str, body: Body) -> Section:
         is_empty = is_empty and not inside
         columns.append(f'<div class="column" data-model="{place}" data-view="{view}">{head}{inside}</div>')
     side_by_side = f'<div class="columns is-{len(columns)}">{"".join(columns)}</div>'
-    return Section(view, TITLES[view], escape(LEADS[view]), side_by_side, is_empty)
+    is_in_passage = view in IF_ANSWERED and any(one.answering for one in found)
+    lead = WHERE_IT_STANDS if is_in_passage else LEADS[view]
+    return Section(view, TITLES[view], escape(lead), side_by_side, is_empty)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from torch import nn
 
 from ..layers.positions import sinusoidal_table
 
@@ -34,6 +35,9 @@ def positions_of(model: object) -> Positions | None:
     """None where order is known by other means: a state, a window, counts."""
     body: Any = getattr(model, "body", None)
     kind = getattr(getattr(body, "config", None), "positions", None)
+    if kind is None and isinstance(getattr(body, "positions", None), nn.Embedding):
+        vectors = body.positions.weight.detach()[:MAX_POSITIONS].cpu().double().numpy()
+        return Positions("learned", vectors, similarity_by_distance(vectors))
     if kind is None:
         return None
     if kind == "rotary":

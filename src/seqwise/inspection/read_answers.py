@@ -87,9 +87,9 @@ def read_labelled(
         raise DataError("there is no text to look at; give at least one character.")
     spec = schema.input("tokens", TokenSpec)
     batch = build_label_store([row], schema).batch(slice(0, 1))
-    pieces, is_boundary = _pieces(spec, row.texts)
+    pieces, is_boundary = pieces_of_texts(spec, row.texts)
     notes = [note for text in row.texts for note in unseen_in(spec.tokenizer, text)]
-    kept = _kept(model, len(pieces), max_tokens, notes)
+    kept = kept_places(model, len(pieces), max_tokens, notes)
     tokens = batch.inputs["tokens"].map(lambda tensor: tensor[:, kept])
     pieces, is_boundary = [pieces[place] for place in kept], [is_boundary[place] for place in kept]
     batch = Batch({"tokens": tokens}, batch.targets).to(device_of(model))
@@ -118,7 +118,7 @@ def read_labelled(
     )
 
 
-def _pieces(spec: TokenSpec, texts: Sequence[str]) -> tuple[list[str], list[bool]]:
+def pieces_of_texts(spec: TokenSpec, texts: Sequence[str]) -> tuple[list[str], list[bool]]:
     """Of a row of texts, and which of them are boundaries."""
     pieces, is_boundary = [START], [True]
     for number, text in enumerate(texts):
@@ -129,7 +129,7 @@ def _pieces(spec: TokenSpec, texts: Sequence[str]) -> tuple[list[str], list[bool
     return pieces, is_boundary
 
 
-def _kept(model: Answerer, num_tokens: int, max_tokens: int, notes: list[str]) -> list[int]:
+def kept_places(model: Answerer, num_tokens: int, max_tokens: int, notes: list[str]) -> list[int]:
     """Places of the tokens that are read: of texts that are too long, the beginning and the end."""
     own = getattr(model, "max_steps", 0) or num_tokens
     room = max(2, min(max_tokens + 2, own, model.context or num_tokens))

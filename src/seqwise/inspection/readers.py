@@ -4,22 +4,23 @@ the table."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
 
 from ..data.batch import Batch, Tokens
 from ..data.row_store import ROW_TOKENS
 from ..data.schema import (
+    CHOICE,
     LABEL,
     LABELS,
+    MASKED_TOKEN,
     NEXT_TOKEN,
     NEXT_VALUES,
     NUMBER,
     RECONSTRUCTION,
     SEQUENCE,
+    SPAN,
     TAG,
-    LabelSpec,
+    VECTOR,
     Schema,
     TokenSpec,
     ValueSpec,
@@ -27,77 +28,20 @@ from ..data.schema import (
 )
 from ..decoding.settings import DecodingConfig
 from ..decoding.translate import token_limit
-from ..errors import DataError
 from ..goals.sequence import DEFAULT_RATIO, search_settings
 from ..run import Run
-from ..tasks import ReadsQuestions, task_named
 from ..text import Tokenizer
-from ..text.symbols import SymbolTokenizer
-from ..wording import counted
+from .answer_readers import CHOICE_READER, SPAN_READER, TAG_READER, AnswerReader
 from .options import InspectOptions
-from .read_answers import labelled_row, read_labelled, read_tagged, tagged_row
-from .read_numeric import read_example, read_series
+from .read_masked import read_masked
+from .read_numeric import read_series
+from .read_vector import read_vector
+from .reader import Inspectable, Look, Reader, WholeReader, given_text
 from .reading import Reading, later_steps, prompt_of, read_copy, read_pair, read_text
 from .search_tree import SearchTree, search_tree
 
 MAX_DRAWN_STEPS = 60  # of a search
 NUM_FLOWS = 24  # steps from which gradients are followed back, about
-UNSEEN = 500  # characters of held-out text, where none is given
-
-
-class Inspectable(Protocol):
-    """What is asked of a run (api.TrainedRun)."""
-
-    path: Path
-    run: Run
-
-    @property
-    def model(self) -> Any: ...
-    @property
-    def tokenizer(self) -> Tokenizer: ...
-    def translate(self, text: str) -> str: ...
-    def unseen_text(self, num_chars: int) -> str | None: ...
-    def unseen_store(self) -> Any: ...
-
-
-class Reader(Protocol):
-    """A row of READERS."""
-
-    has_source: bool
-    """Whether what is read is answered by a sequence of its own."""
-    is_running_text: bool
-    """Whether it reads on and on: then memory, units and truncation can be looked at."""
-    answers_options: tuple[str, ...]
-    """Of InspectOptions, that say nothing elsewhere: pairs (of sentences), row, phrase."""
-    no_gradients: str
-    no_memory: str
-    """Why there is nothing to see; empty where there is."""
-
-    def reads_text(self, run: Run) -> bool:
-        """Whether it can be given a text; else it reads the run's own held-out data."""
-        ...
-
-    def takes_target(self, run: Run) -> bool:
-        """Whether it can be given what is to be answered, too."""
-        ...
-
-    def read(
-        self, run: Inspectable, text: str | None, target: str | None, options: InspectOptions
-    ) -> tuple[Reading, str]:
-        """And what was read, or where it is from."""
-        ...
-
-    def flow_steps(self, reading: Reading) -> Sequence[int]:
-        """From which gradients are followed back."""
-        ...
-
-    def search(self, run: Inspectable, reading: Reading, options: InspectOptions) -> SearchTree | str:
-        """How it was found, or could go on; or why there is no search."""
-        ...
-
-    def tokenizer(self, schema: Schema) -> Tokenizer | None:
-        """Of what embeddings stand for and a search finds; None where that has no names."""
-        ...
 
 
 class TextReader:
@@ -115,8 +59,7 @@ class TextReader:
     def read(
         self, run: Inspectable, text: str | None, target: str | None, options: InspectOptions
     ) -> tuple[Reading, str]:
-        text = run.unseen_text(UNSEEN) if text is None else text
-        assert text is not None
+        text = given_text(run, text)
         return read_text(run.model, run.tokenizer, text, max_tokens=options.max_tokens), text
 
     def flow_steps(self, reading: Reading) -> Sequence[int]:
@@ -151,8 +94,7 @@ class PairReader:
     def read(
         self, run: Inspectable, text: str | None, target: str | None, options: InspectOptions
     ) -> tuple[Reading, str]:
-        text = run.unseen_text(UNSEEN) if text is None else text
-        assert text is not None
+        text = given_text(run, text)
         target = run.translate(text) if target is None else target
         return read_pair(run.model, run.run.schema, text, target, max_tokens=options.max_tokens), text
 
@@ -192,8 +134,7 @@ class RowReader:
     def read(
         self, run: Inspectable, text: str | None, target: str | None, options: InspectOptions
     ) -> tuple[Reading, str]:
-        text = run.unseen_text(UNSEEN) if text is None else text
-        assert text is not None
+        text = given_text(run, text)
         tokenizer = run.run.schema.input("tokens", TokenSpec).tokenizer
         room = min(options.max_tokens, run.run.config.data.row_tokens or ROW_TOKENS)
         return read_copy(run.model, tokenizer, text.strip(), max_tokens=room), text
@@ -214,6 +155,33 @@ class RowReader:
 
     def tokenizer(self, schema: Schema) -> Tokenizer | None:
         return schema.input("tokens", TokenSpec).tokenizer
+
+
+def _of_encoder(read: Callable[..., Reading]) -> Look:
+    """A text, or the beginning of the held-out part, in one row."""
+
+    def look(run: Inspectable, text: str | None, target: str | None, options: InspectOptions) -> tuple[Reading, str]:
+        text = given_text(run, text)
+        spec = run.run.schema.input("tokens", TokenSpec)
+        return read(run.model, spec, text.strip(), max_tokens=options.max_tokens), text
+
+    return look
+
+
+MASKED_READER = WholeReader(
+    _of_encoder(read_masked),
+    no_search="words are filled in where they stand, not one after the other.",
+    no_gradients="every place sees every other in one step: there is no way back through time to follow.",
+    no_memory="it is measured by what comes next, and here words are filled in.",
+)
+"""A text, each word of it hidden in its turn."""
+VECTOR_READER = WholeReader(
+    _of_encoder(read_vector),
+    no_search="nothing is written: a vector is made of a text.",
+    no_gradients="a vector is not right or wrong: nothing has a cost whose gradient could be followed.",
+    no_memory="it is measured by what comes next, and here a vector is made of a whole text.",
+)
+"""A text, of which a vector is made."""
 
 
 class SeriesReader:
@@ -245,119 +213,18 @@ class SeriesReader:
         return None
 
 
-def _tokenizer_of(schema: Schema) -> Tokenizer | None:
-    """Of texts that are answered; None where numbers are, or symbols without names."""
-    spec = schema.only_input()
-    if not isinstance(spec, TokenSpec) or isinstance(spec.tokenizer, SymbolTokenizer):
-        return None
-    return spec.tokenizer
-
-
-def _answers_texts(run: Run) -> bool:
-    """Whether texts can be asked about that are in no file, and not only the task's own examples."""
-    return _tokenizer_of(run.schema) is not None and isinstance(task_named(run.config.task), ReadsQuestions)
-
-
-class AnswerReader:
-    """A text, two with a TAB between them, or a row of the held-out part; other examples by their row alone."""
-
-    has_source = is_running_text = False
-    answers_options: tuple[str, ...] = ("row", "phrase")
-    no_gradients = ""
-    no_memory = "it is measured by what comes next, and here a whole sequence is answered."
-
-    def reads_text(self, run: Run) -> bool:
-        return _answers_texts(run)
-
-    def takes_target(self, run: Run) -> bool:
-        return _answers_texts(run)
-
-    def read(
-        self, run: Inspectable, text: str | None, target: str | None, options: InspectOptions
-    ) -> tuple[Reading, str]:
-        schema = run.run.schema
-        if not _answers_texts(run.run):
-            return self._read_example(run, options.row)
-        is_known, where = text is None or target is not None, ""
-        if text is None:
-            row, where = _held_out_row(run, options.row), _place(options.row)
-        else:
-            row = labelled_row(text, target, schema)
-        reading = read_labelled(run.model, schema, row, is_known=is_known, max_tokens=options.max_tokens)
-        return reading, where + " / ".join(row.texts)
-
-    def _read_example(self, run: Inspectable, row: int) -> tuple[Reading, str]:
-        store, spec = run.unseen_store(), run.run.schema.main_spec
-        labels = spec.names if isinstance(spec, LabelSpec) else []
-        reading = read_example(run.model, store, labels, row=row)
-        answer = spec.decode(store.answers[row]) if labels else f"{float(store.answers[row]):.4g}"
-        return reading, f"example {row:,} of the held-out part, whose answer is {answer}"
-
-    def flow_steps(self, reading: Reading) -> Sequence[int]:
-        return [0]
-
-    def search(self, run: Inspectable, reading: Reading, options: InspectOptions) -> str:
-        return "all answers are weighed at once; see the last step under reading."
-
-    def tokenizer(self, schema: Schema) -> Tokenizer | None:
-        return _tokenizer_of(schema)
-
-
-class TagReader:
-    """Words with white space between them, or a row of the held-out part."""
-
-    has_source = is_running_text = False
-    answers_options: tuple[str, ...] = ("row", "phrase")
-    no_gradients = "a tag may rest on words before and behind it; see under answer which these are."
-    no_memory = "it is measured by what comes next, and here each word is answered."
-
-    def reads_text(self, run: Run) -> bool:
-        return True
-
-    def takes_target(self, run: Run) -> bool:
-        return True
-
-    def read(
-        self, run: Inspectable, text: str | None, target: str | None, options: InspectOptions
-    ) -> tuple[Reading, str]:
-        schema, where = run.run.schema, ""
-        is_known = text is None or target is not None
-        if text is None:
-            row, where = _held_out_row(run, options.row), _place(options.row)
-        else:
-            row = tagged_row(text, target, schema.target(schema.main, LabelSpec))
-        reading = read_tagged(run.model, schema, row, is_known=is_known, max_tokens=options.max_tokens)
-        return reading, where + " ".join(row.words)
-
-    def flow_steps(self, reading: Reading) -> Sequence[int]:
-        return []
-
-    def search(self, run: Inspectable, reading: Reading, options: InspectOptions) -> str:
-        return "the tags of a row are weighed together, not one after the other; see them under answer."
-
-    def tokenizer(self, schema: Schema) -> Tokenizer | None:
-        return schema.input("tokens", TokenSpec).tokenizer
-
-
-def _held_out_row(run: Inspectable, row: int) -> Any:
-    rows = run.unseen_store().rows
-    if row >= len(rows):
-        raise DataError(f"the part has {counted(len(rows), 'row')}; there is none with the number {row:,}.")
-    return rows[row]
-
-
-def _place(row: int) -> str:
-    return f"row {row:,} of the held-out part: "
-
-
 READERS: dict[str, Reader] = {
     NEXT_TOKEN: TextReader(),
     NEXT_VALUES: SeriesReader(),
     LABEL: AnswerReader(),
     LABELS: AnswerReader(),
     NUMBER: AnswerReader(),
-    TAG: TagReader(),
+    TAG: TAG_READER,
     SEQUENCE: PairReader(),
     RECONSTRUCTION: RowReader(),
+    MASKED_TOKEN: MASKED_READER,
+    VECTOR: VECTOR_READER,
+    SPAN: SPAN_READER,
+    CHOICE: CHOICE_READER,
 }
 """By the kind of the main target."""

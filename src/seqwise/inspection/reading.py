@@ -18,9 +18,10 @@ from torch import Tensor
 from ..data.batch import Batch, Tokens
 from ..data.pair_store import PairStore, Rows, source_ids
 from ..data.row_store import build_row_store
-from ..data.schema import Schema, pair_tokenizers
+from ..data.schema import Schema, TokenSpec, pair_tokenizers
 from ..errors import DataError
 from ..models.contract import LanguageModel, Translator, device_of, evaluating
+from ..models.headed import HeadedModel
 from ..text import Tokenizer
 from ..text.unseen import unseen_in
 from ..text.wordpiece import GOES_ON, WordPieceTokenizer
@@ -198,15 +199,30 @@ def _expected(model: LanguageModel, tokenizer: Tokenizer, batch: Batch) -> list[
     inputs, found = batch.inputs["tokens"].ids, []
     log_probs, state = model.start(prompt_of(batch))
     for t in range(inputs.shape[1]):
-        found.append(_most_probable(log_probs[0], tokenizer, ends="source" in batch.inputs))
+        found.append(most_probable(log_probs[0], tokenizer, ends="source" in batch.inputs))
         if t + 1 < inputs.shape[1]:
             log_probs, state = model.step(inputs[:, t + 1], state)
     return found
 
 
-def _most_probable(log_probs: Tensor, tokenizer: Tokenizer, *, ends: bool) -> list[Expected]:
+def most_probable(log_probs: Tensor, tokenizer: Tokenizer, *, ends: bool) -> list[Expected]:
     values, tokens = log_probs.double().topk(min(NUM_EXPECTED, len(log_probs)))
     return [
         Expected(END if ends and token == tokenizer.boundary else tokenizer.piece(token), p)
         for token, p in zip(tokens.tolist(), values.exp().tolist(), strict=True)
     ]
+
+
+def framed_row(
+    model: HeadedModel, spec: TokenSpec, text: str, *, max_tokens: int
+) -> tuple[Tensor, list[str], list[str]]:
+    """A text as an encoder reads it, between the tokens that begin and end a row: ids (T,), pieces, and what to say."""
+    ids, notes = spec.tokenizer.encode(text), list(unseen_in(spec.tokenizer, text))
+    if not len(ids):
+        raise DataError("there is no text to look at; give at least one character.")
+    room = max_tokens if model.context is None else min(max_tokens, model.context - 2)
+    if len(ids) > room:
+        notes.append(f"the text has {len(ids):,} tokens: the first {room:,} are shown")
+        ids = ids[:room]
+    row = torch.tensor([spec.begin, *ids.tolist(), spec.separator], device=device_of(model))
+    return row, [START, *pieces_in(spec.tokenizer, ids.tolist(), text), END], notes

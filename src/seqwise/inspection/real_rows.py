@@ -14,11 +14,27 @@ import numpy as np
 import torch
 
 from ..data.batch import Batch, Tags, Tokens, Values
+from ..data.choices import ChoiceStore
 from ..data.examples import ExampleStore
+from ..data.masking import MaskedStore, Masking
 from ..data.numbers import NumberStore
 from ..data.pair_store import PairStore
 from ..data.row_store import RowStore
-from ..data.schema import LABEL, LABELS, NEXT_TOKEN, NEXT_VALUES, NUMBER, RECONSTRUCTION, SEQUENCE, TAG
+from ..data.schema import (
+    CHOICE,
+    LABEL,
+    LABELS,
+    MASKED_TOKEN,
+    NEXT_TOKEN,
+    NEXT_VALUES,
+    NUMBER,
+    RECONSTRUCTION,
+    SEQUENCE,
+    SPAN,
+    TAG,
+    VECTOR,
+)
+from ..data.span_store import SpanStore
 from ..data.store import TokenStore
 from ..data.text_examples import TextStore
 
@@ -75,6 +91,16 @@ def _of_examples(store: ExampleStore | TextStore, longest: int) -> Iterator[Batc
         yield Batch({name: _cut(field, length) for name, field in batch.inputs.items()}, batch.targets)
 
 
+def _of_choices(store: ChoiceStore, longest: int) -> Iterator[Batch]:
+    """Beginnings of the rows of a question, each as long as the others."""
+    chosen = np.unique(np.linspace(0, len(store) - 1, NUM_ROWS).astype(int))
+    for question, length in zip(chosen, _lengths(longest), strict=False):
+        batch = store.batch(np.array([question]))
+        shortest = min(length, int(batch.inputs["tokens"].lengths.min()))
+        inputs = {name: _cut(field, shortest) for name, field in batch.inputs.items()}
+        yield replace(batch, inputs={name: replace(field, is_token=None) for name, field in inputs.items()})
+
+
 def _of_pairs(store: PairStore, longest: int) -> Iterator[Batch]:
     """From the shortest pair to the longest that fits; the shortest of all where none does."""
     longer = np.maximum(store.source.lengths, store.target.lengths - 1)
@@ -92,6 +118,20 @@ def _of_rows(store: RowStore, longest: int) -> Iterator[Batch]:
         yield store.batch(fitting[place : place + 1])
 
 
+def _of_masked(store: MaskedStore, longest: int) -> Iterator[Batch]:
+    """Rows with words hidden, each of another length."""
+    for row, length in enumerate(_lengths(max(5, longest))):
+        rows = store.rows(max(5, length))
+        yield rows.batch(np.array([row % len(rows)]), Masking(share=0.5, is_static=True), (0, row))
+
+
+def _of_questions(store: SpanStore, longest: int) -> Iterator[Batch]:
+    """Windows with the question before them, each of another length."""
+    for question, length in enumerate(_lengths(longest)):
+        windows = store.windows(max(store.num_special + 4, length))
+        yield windows.batch(np.array([question * (len(windows) - 1) // NUM_ROWS]))
+
+
 CUTS: dict[str, Callable[[Any, int], Iterator[Batch]]] = {
     NEXT_TOKEN: _of_text,
     NEXT_VALUES: _of_numbers,
@@ -101,6 +141,10 @@ CUTS: dict[str, Callable[[Any, int], Iterator[Batch]]] = {
     TAG: _of_tagged,
     SEQUENCE: _of_pairs,
     RECONSTRUCTION: _of_rows,
+    MASKED_TOKEN: _of_masked,
+    VECTOR: _of_examples,
+    SPAN: _of_questions,
+    CHOICE: _of_choices,
 }
 """By the kind of the main target: how rows of at most so many steps are cut from a store."""
 
@@ -111,9 +155,10 @@ def padded_together(rows: Sequence[Batch], context: int | None, *, pads_targets:
     targets = {}
     for name, first in rows[0].targets.items():
         found = [row.targets[name] for row in rows]
-        has_steps = pads_targets or isinstance(first, Tags)
+        has_steps = pads_targets or isinstance(first, Tags | Tokens)
         targets[name] = _padded(found, None if isinstance(first, Tags) else context) if has_steps else _joined(found)
-    return Batch(inputs, targets)
+    groups = None if rows[0].groups is None else torch.cat([row.groups for row in rows if row.groups is not None])
+    return Batch(inputs, targets, groups=groups)
 
 
 def _cut(field: Any, length: int) -> Any:
@@ -133,7 +178,7 @@ def _with_padding(row: Any, width: int) -> Any:
     length = row.shape[1]
     steps = torch.arange(width)
     repeated = row.map(lambda tensor: tensor[:, steps % length])
-    is_there = (steps < length).unsqueeze(0)
+    is_there = (steps < length).expand(row.shape[0], -1)
     if isinstance(repeated, Tokens) and repeated.is_scored is not None:
         repeated = replace(repeated, is_scored=repeated.is_scored & is_there)
     return replace(repeated, **{MASKS[type(row)]: is_there})

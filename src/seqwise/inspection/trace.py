@@ -13,6 +13,7 @@ Shapes: B batch, T steps, S steps seen, D width, H heads.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -67,6 +68,20 @@ class Trace:
         """By site, in the order in which they were first noted."""
         return [(site, self[site, what]) for site, name in self._calls if name == what]
 
+    def passes(self, what: str, num_steps: int) -> list[tuple[str, Tensor]]:
+        """The same where one text of so many steps was read in one go: a layer that is passed several times, its
+        weights being shared, stands there once for each time, as if it were several layers."""
+        found = []
+        for site, name in self._calls:
+            if name != what:
+                continue
+            calls = self._calls[site, name]
+            if len(calls) > 1 and all(call.dim() > 2 and call.shape[-2] == num_steps > 1 for call in calls):
+                found += [(_layer_behind(site, number), call) for number, call in enumerate(calls)]
+            else:
+                found.append((site, self[site, name]))
+        return found
+
     def table(self) -> list[dict[str, Any]]:
         """One row for all notes of a kind: where, what, how many times, the last one's shape, what values are like."""
         rows = []
@@ -90,6 +105,11 @@ def record(model: object) -> Iterator[Trace]:
     trace = Trace(model)
     with listening(trace.add):
         yield trace
+
+
+def _layer_behind(site: str, number: int) -> str:
+    """'body.blocks.0.attention', 2 -> 'body.blocks.2.attention'."""
+    return re.sub(r"(?<=\.)\d+(?=\.|$)", lambda found: str(int(found[0]) + number), site, count=1)
 
 
 def _joined(calls: list[Tensor]) -> Tensor:

@@ -15,6 +15,7 @@ from ..pages.text import visible
 from ..wording import counted
 from .answer_views import answer
 from .gradient_flow import THROUGH, Flow
+from .heads import SELF
 from .inspect import Inspection
 from .minimal_pairs import about_halves, by_distance
 from .page_data import all_maps, pack, piece_named, piece_shown, site_name
@@ -25,6 +26,7 @@ from .tree import tree_chart
 Body = Callable[[Inspection, int, Scales], str]
 """What one model has to show, at its place in the row."""
 MAX_COLUMNS = 4  # of a series, that are drawn
+WITHIN = 0.995  # of the entries of position vectors are drawn as they are, larger ones as the largest of these
 
 
 def _reading(one: Inspection, place: int, scales: Scales) -> str:
@@ -44,6 +46,8 @@ def _reading(one: Inspection, place: int, scales: Scales) -> str:
 def _total_cost(one: Inspection) -> str:
     if one.reading.words and not one.reading.num_scored:
         return "What should have been answered is not known; --target tells it."
+    if not one.reading.num_scored:
+        return "Nothing is guessed here, and so nothing has a cost: a vector is made of the text."
     total = sum(bits for bits in one.reading.bits if not math.isnan(bits))
     mean = total / max(1, one.reading.num_scored)
     return f"{number(mean, 2)} {one.reading.unit}{_by_character(one, total)}, {number(total, 1)} in all"
@@ -111,17 +115,27 @@ def _button(one: Inspection, site: str, what: str, unit: int) -> str:
 def _attention(one: Inspection, place: int, scales: Scales) -> str:
     if not all_maps(one):
         return ""
-    rows = ""
+    rows, sees_later = "", any(each.kind == SELF for each in one.attention)
     for each in one.attention:
         for head, does in enumerate(each.heads()):
-            cells = (does.on_itself, does.on_the_one_before, does.on_the_first)
+            behind = [does.on_the_one_behind] if sees_later else []
+            cells = (does.on_itself, does.on_the_one_before, *behind, does.on_the_first)
             shares = "".join(f"<td>{'—' if math.isnan(value) else per_cent(value)}</td>" for value in cells)
             distance = "—" if math.isnan(does.distance) else number(does.distance, 1)
             rows += (
                 f"<tr><th>{escape(site_name(each.site, each.kind))}</th><td>{head + 1}</td>{shares}"
                 f"<td>{distance}</td><td>{number(does.spread, 1)}</td></tr>"
             )
-    heads = ["layer", "head", "on itself", "on the one before", "on the first", "steps back", "places"]
+    neighbours = ["on the one before", *(["on the one behind"] if sees_later else [])]
+    heads = [
+        "layer",
+        "head",
+        "on itself",
+        *neighbours,
+        "on the first",
+        "steps" if sees_later else "steps back",
+        "places",
+    ]
     table = titled_table("What each head does", heads, rows, kind="heads") if rows else ""
     return (
         '<div class="controls needs-script" data-part="controls"></div>'
@@ -324,7 +338,8 @@ def _positions(one: Inspection, place: int, scales: Scales) -> str:
         Axis("distance", "{:.0f}".format),
         Axis("similarity", "{:.2f}".format),
     )
-    data = embedded_json(f"positions-{place}", pack(one.positions.vectors))
+    end = float(np.quantile(np.abs(one.positions.vectors), WITHIN))  # a few entries are far from all others
+    data = embedded_json(f"positions-{place}", pack(one.positions.vectors, -end, end))
     return (
         f"<p>{shown(one.positions.kind.capitalize())} positions.</p>{data}"
         + map_box("The position vectors", "Places from top to bottom, entries of the vector from left to right.")

@@ -1,7 +1,8 @@
 """Tokenizers of Hugging Face folders, in and out: the same ids as `transformers` gives, and the special tokens by role.
 
     tokenizer.json                  all of a tokenizer: WordPiece (BERT), byte pairs (GPT-2, RoBERTa), unigram (ALBERT)
-    vocab.txt                       the pieces of a WordPiece; how it reads is told by tokenizer_config.json
+    vocab.txt                       the pieces of a WordPiece; how it reads is told by tokenizer_config.json. Or the
+                                    symbols of molecules as SMILES writes them (Weininger 1988), cut by its grammar
     vocab.json, merges.txt          byte pairs
     tokenizer_config.json,          names of special tokens: cls_token, sep_token, bos_token, eos_token, mask_token, …
     special_tokens_map.json
@@ -16,10 +17,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers, processors
+from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, processors
 from tokenizers import Tokenizer as Backend
 
 from ..config import parse_json
@@ -47,8 +49,19 @@ USUAL = {
     "unknown": ("[UNK]", "<unk>"),
 }
 """How it is mostly written, where no file tells."""
+PROBES = 1000  # pieces that are tried as a text, to see what is put around one
 CONFIG, SPECIAL_MAP = "tokenizer_config.json", "special_tokens_map.json"
 WORDPIECE_CLASSES = ("Bert", "DistilBert", "Electra", "MobileBert", "ConvBert", "Lxmert", "Funnel", "RetriBert", "DPR")
+SMILES = "|".join(  # what a molecule is written with, each a token: longer ones first
+    (
+        r"\[[^\]]+\]",  # an atom with its charge, hydrogens, isotope
+        *("Br", "Cl", "[BCNOPSFI]", "[bcnops]"),  # atoms that need no brackets; in a ring of shared electrons
+        *("%[0-9]{2}", "[0-9]"),  # where rings are closed
+        *(">>", r"[-=#$:~./\\()+@?>*]"),  # from what to what; bonds, branches and the rest
+    )
+)
+MOLECULES = {"C", "c", "(", ")", "=", "[nH]"}
+"""Symbols by which a list of them is known."""
 ONE_BETWEEN = ("GPT2", "CLIP", "Codegen", "CodeGen")  # of classes with vocab.json: they do not double separators
 
 
@@ -137,6 +150,8 @@ def _read_wordpiece(path: Path, told: Mapping[str, Any]) -> tuple[Tokenizer, dic
     pieces = list(lines_of(read_text(path)))
     if not kind.startswith(WORDPIECE_CLASSES):
         raise DataError(f'{path}: a vocabulary of "{kind}", which is not known here; WordPiece of BERT is.')
+    if MOLECULES.issubset(pieces):
+        return _read_smiles(path, pieces, told)
     if not any(piece.startswith(GOES_ON) for piece in pieces):
         raise DataError(f'{path}: no piece begins with "{GOES_ON}", so this is not a WordPiece vocabulary.')
     names = _names(told, pieces)
@@ -157,6 +172,20 @@ def _read_wordpiece(path: Path, told: Mapping[str, Any]) -> tuple[Tokenizer, dic
     except ValueError as error:
         raise DataError(f"{path}: {error}.") from None
     return tokenizer, {role: pieces.index(name) for role, name in names.items()}
+
+
+def _read_smiles(path: Path, pieces: list[str], told: Mapping[str, Any]) -> tuple[Tokenizer, dict[str, int]]:
+    """Each symbol is a token, and one that the list does not have is unknown; what is no symbol is left out."""
+    names = _names(told, pieces)
+    if missing := {"unknown", "separator"} - names.keys():
+        raise DataError(f"{path}: it has no token for {' and '.join(sorted(missing))}.")
+    if len(set(pieces)) < len(pieces):
+        raise DataError(f"{path}: a symbol is there twice.")
+    backend = Backend(models.WordLevel({piece: number for number, piece in enumerate(pieces)}, names["unknown"]))
+    backend.pre_tokenizer = pre_tokenizers.Split(Regex(SMILES), behavior="removed", invert=True)
+    backend.decoder = decoders.Fuse()
+    backend.add_special_tokens(list(names.values()))
+    return _held(backend, {role: pieces.index(name) for role, name in names.items()}, path)
 
 
 def _read_byte_pairs(folder: Path, told: Mapping[str, Any]) -> tuple[Tokenizer, dict[str, int]]:
@@ -234,7 +263,8 @@ def _roles_told(backend: Backend, told: Mapping[str, Any]) -> dict[str, int]:
 
 def _roles_around(backend: Backend, path: Path) -> dict[str, int]:
     """What is put before, between and behind two texts."""
-    pair = backend.encode("a", "b")
+    written = next((text for text in ("a", *islice(backend.get_vocab(), PROBES)) if _is_read(backend, text)), "a")
+    pair = backend.encode(written, written)
     texts = [place for place, number in enumerate(pair.sequence_ids) if number is not None]
     seconds = [place for place, number in enumerate(pair.sequence_ids) if number == 1]
     if not texts or not seconds:
@@ -252,6 +282,12 @@ def _roles_around(backend: Backend, path: Path) -> dict[str, int]:
     if len(between) == 2 and between[:1] == behind:
         roles["between"] = between[1]
     return roles
+
+
+def _is_read(backend: Backend, text: str) -> bool:
+    """Whether it is a text to this tokenizer: not nothing, nor a special token."""
+    found = backend.encode(text, add_special_tokens=False).ids
+    return bool(found) and not set(found) & backend.get_added_tokens_decoder().keys()
 
 
 def _unknown_of(backend: Backend, saved: Mapping[str, Any]) -> int | None:
@@ -276,9 +312,10 @@ def _read_object(path: Path) -> dict[str, Any]:
 # -- writing -------------------------------------------------------------------------------------------------------
 
 
-def write_hf_tokenizer(spec: TokenSpec, folder: str | Path) -> None:
+def write_hf_tokenizer(spec: TokenSpec, folder: str | Path, *, tells_texts: bool | None = None) -> None:
     """tokenizer.json and what tells the roles, so that transformers gives the ids of `spec`: those of its tokenizer for
-    a line, and with special tokens those of `encode_texts`."""
+    a line, and with special tokens those of `encode_texts`. `tells_texts`: whether the model wants to know which of two
+    texts a token belongs to; where not told, models of byte pairs do not, as RoBERTa and GPT-2."""
     tokenizer, folder = spec.tokenizer, Path(folder)
     if not isinstance(tokenizer, BPETokenizer | WordPieceTokenizer | PieceTokenizer):
         raise ConfigError(
@@ -296,7 +333,7 @@ def write_hf_tokenizer(spec: TokenSpec, folder: str | Path) -> None:
         if name not in ("bos_token", "eos_token") or not isinstance(tokenizer, WordPieceTokenizer)
     }
     config = {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False, **names}
-    if not isinstance(tokenizer, BPETokenizer):  # RoBERTa and GPT-2 do not tell texts apart
+    if tells_texts if tells_texts is not None else not isinstance(tokenizer, BPETokenizer):
         config["model_input_names"] = ["input_ids", "token_type_ids", "attention_mask"]
     folder.mkdir(parents=True, exist_ok=True)
     _write(folder / "tokenizer.json", backend.to_str(pretty=True))

@@ -4,6 +4,7 @@ seqwise export runs/counts --to arpa counts.arpa
 seqwise import arpa counts.arpa --out runs/counts
 seqwise export runs/words --to word2vec-binary words.bin
 seqwise import llama2c stories15M.bin --tokenizer tokenizer.bin --out runs/stories
+seqwise import hf all-MiniLM-L6-v2/ --out runs/minilm
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from ..data.schema import text_schema
 from ..data.vector_files import Format as VectorFormat
 from ..data.vector_files import read_vectors, write_vectors
 from ..errors import ConfigError, did_you_mean
+from ..goals.goal import Tell
 from ..models import MODELS
 from ..models.word2vec import Word2Vec, Word2VecConfig
 from ..run import Run, RunConfig, check_free
@@ -26,6 +28,7 @@ from ..text import IN_WORDS
 from ..text.words import WordTokenizer
 from ..training.word_vectors import words_of
 from .arpa import read_arpa, write_arpa
+from .hf import WRITERS, export_hf, import_hf
 from .llama2c import describe, read_llama2c
 
 
@@ -40,6 +43,8 @@ class Format:
     """(file, run folder) -> the run; between them the file of the tokenizer, where there is one."""
     has_tokenizer_file: bool = False
     """Whether the tokenizer is in a file of its own."""
+    tells: bool = False
+    """Whether there may be something to know about what was read: `read` is given `tell`."""
 
 
 def _write_arpa(run: Run, path: Path) -> list[str]:
@@ -97,7 +102,7 @@ def _vectors(title: str, format: VectorFormat) -> Format:
     return Format(title, WITH_VECTORS, partial(_write_vectors, format), partial(_read_vectors, format))
 
 
-WITH_VECTORS = tuple(name for name, row in MODELS.items() if {"word2vec", "gradients"} & {name, *row.learns.values()})
+WITH_VECTORS = tuple(name for name, row in MODELS.items() if {"hogwild", "gradients"} & {*row.learns.values()})
 FORMATS = {
     "arpa": Format("n-grams as text (SRILM, KenLM, recognisers)", ("ngram",), _write_arpa, _read_arpa),
     "word2vec": _vectors("vectors of words as text (word2vec, gensim, fastText)", "text"),
@@ -106,6 +111,7 @@ FORMATS = {
     "llama2c": Format(
         "a Llama in one file, of version 0 (karpathy/llama2.c)", ("gpt",), None, _read_llama2c, has_tokenizer_file=True
     ),
+    "hf": Format("a folder in the layout of Hugging Face", tuple(WRITERS), export_hf, import_hf, tells=True),
 }
 
 
@@ -130,12 +136,17 @@ def export_run(run: Run, name: str, path: Path) -> list[str]:
     return chosen.write(run, path)
 
 
-def import_run(name: str, path: Path, out: Path, *, tokenizer: Path | None = None) -> Run:
-    """Make a run folder from a file of another format; `tokenizer`: a file beside it, where the format has one."""
+def import_run(
+    name: str, path: Path, out: Path, *, tokenizer: Path | None = None, tell: Tell = lambda sentence: None
+) -> Run:
+    """Make a run folder from a file of another format; `tokenizer`: a file beside it, where the format has one.
+    `tell` is given what a user should know."""
     chosen = format_named(name)
     if chosen.has_tokenizer_file and tokenizer is None:
         raise ConfigError(f"the tokenizer of a {name} model is in a file of its own: add --tokenizer FILE.")
     if not chosen.has_tokenizer_file and tokenizer is not None:
         raise ConfigError(f"a file of {name} holds its own words; drop --tokenizer.")
     check_free(out)
+    if chosen.tells:
+        return chosen.read(path, out, tell=tell)
     return chosen.read(path, out) if tokenizer is None else chosen.read(path, tokenizer, out)

@@ -1,7 +1,7 @@
 """The feed-forward layer: each token by itself, up to a wider layer, through a nonlinearity, and down again.
 
-    y = W_down f(W_up x)                     (1)   f: ReLU, GELU (Hendrycks & Gimpel 2016) or the square of ReLU
-                                                   (So et al. 2021)
+    y = W_down f(W_up x)                     (1)   f: ReLU, GELU (Hendrycks & Gimpel 2016), the square of ReLU
+                                                   (So et al. 2021) or SiLU, x * sigmoid(x) (Ramachandran et al. 2017)
     y = W_down (silu(W_gate x) * W_up x)     (2)   SwiGLU (Shazeer 2020): one product opens or closes the other
 
 GELU is x * the probability that a normal variable lies below x; GPT-2 has a tanh that comes near it.
@@ -46,6 +46,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": functional.gelu,
     "gelu_tanh": partial(functional.gelu, approximate="tanh"),
     "squared_relu": squared_relu,
+    "silu": functional.silu,
 }
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
-from torch.nn.functional import cross_entropy, linear
+from torch.nn.functional import cross_entropy, linear, pad
 
 BLOCK = 1 << 20  # logits in a block: 4 MB
 SMALL_VOCAB = 1000  # below, the usual way is as fast
@@ -61,8 +61,10 @@ class FusedLikelihood(torch.autograd.Function):
         return slope * hidden_grad, slope * weight_grad, None, None
 
 
-def fused_loss(hidden: Tensor, weight: Tensor, targets: Tensor, smoothing: float) -> Tensor:
-    """(1), in nats: (N, D), (V, D), (N,) -> ()."""
+def fused_loss(hidden: Tensor, weight: Tensor, targets: Tensor, smoothing: float, bias: Tensor | None = None) -> Tensor:
+    """(1), in nats: (N, D), (V, D), (N,) -> (). With a bias (V,) the logits are W h_n + bias."""
     if hidden.device.type != "cpu" or len(weight) < SMALL_VOCAB:
-        return cross_entropy(linear(hidden, weight), targets, reduction="sum", label_smoothing=smoothing)
+        return cross_entropy(linear(hidden, weight, bias), targets, reduction="sum", label_smoothing=smoothing)
+    if bias is not None:  # one more column of W, of a number that is always one
+        hidden, weight = pad(hidden, (0, 1), value=1.0), torch.cat([weight, bias.unsqueeze(1)], dim=1)
     return FusedLikelihood.apply(hidden, weight, targets, smoothing)

@@ -20,7 +20,9 @@ from torch.distributions import Independent, Normal
 from torch.nn import functional
 
 from ..data.batch import Labels, LabelSets, Tags, Tokens, Values
+from ..errors import ConfigError
 from .crf import LinearChainCRF
+from .feed_forward import ACTIVATIONS
 from .fused_likelihood import fused_loss
 from .notes import note
 from .stream import Prediction, Stream, log_prob_of, only_scored
@@ -29,13 +31,16 @@ LOG_TWO_PI = math.log(2 * math.pi)
 
 
 class NextTokenHead(nn.Module):
-    """log p(token | hidden) = log softmax(W hidden). Tied: W is the embedding table (Press & Wolf 2017)."""
+    """log p(token | hidden) = log softmax(W hidden), or of W hidden + b. Tied: W is the embedding table (Press & Wolf
+    2017)."""
 
     continues = True
 
-    def __init__(self, model_dim: int, vocab_size: int, *, tied_to: nn.Embedding | None = None):
+    def __init__(self, model_dim: int, vocab_size: int, *, tied_to: nn.Embedding | None = None, bias: bool = False):
         super().__init__()
-        self.output = nn.Linear(model_dim, vocab_size, bias=False)
+        self.output = nn.Linear(model_dim, vocab_size, bias=bias)
+        if bias:
+            nn.init.zeros_(self.output.bias)
         if tied_to is None:
             nn.init.zeros_(self.output.weight)  # every token is as likely as the next at the start
         else:
@@ -51,7 +56,7 @@ class NextTokenHead(nn.Module):
 
     def loss(self, hidden: Tensor, targets: Tensor, smoothing: float = 0.0) -> Tensor:
         """-log p of the targets together, part of it asking for every token alike: (N, D), (N,) -> (), nats."""
-        return fused_loss(hidden, self.output.weight, targets, smoothing)
+        return fused_loss(hidden, self.output.weight, targets, smoothing, self.output.bias)
 
     @only_scored
     def score(self, stream: Stream, wanted: Tokens) -> Tensor:
@@ -60,6 +65,40 @@ class NextTokenHead(nn.Module):
         return -functional.cross_entropy(logits.flatten(0, 1), ids.flatten(), reduction="none").view_as(ids)
 
     objective = score
+
+
+class MaskedTokenHead(nn.Module):
+    """log p(token at a hidden place) = log softmax(table norm(f(W hidden + b)) + c), by the table of embeddings."""
+
+    continues = False
+
+    def __init__(self, model_dim: int, tied_to: nn.Embedding, *, activation: str = "gelu", epsilon: float = 1e-12):
+        super().__init__()
+        vocab_size, embed_dim = tied_to.weight.shape
+        self.activation = ACTIVATIONS[activation]
+        self.transform, self.norm = nn.Linear(model_dim, embed_dim), nn.LayerNorm(embed_dim, eps=epsilon)
+        nn.init.normal_(self.transform.weight, std=0.02)
+        nn.init.zeros_(self.transform.bias)
+        self.output = nn.Linear(embed_dim, vocab_size)
+        self.output.weight = tied_to.weight
+        nn.init.zeros_(self.output.bias)
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """(..., D) -> (..., V)."""
+        return self.output(self.norm(self.activation(self.transform(hidden))))
+
+    @only_scored
+    def score(self, stream: Stream, wanted: Tokens) -> Tensor:
+        """log p of each hidden token: (B, T, D), (B, T) -> (B, T), nats."""
+        logits, ids = self.logits(stream.hidden), wanted.ids
+        return -functional.cross_entropy(logits.flatten(0, 1), ids.flatten(), reduction="none").view_as(ids)
+
+    objective = score
+
+    def predict(self, stream: Stream, wanted: object = None) -> Prediction:
+        """The most probable token of every place, hidden or not."""
+        log_probs = self.logits(stream.hidden).log_softmax(dim=-1)
+        return Prediction(log_probs.argmax(dim=-1), log_probs)
 
 
 class GaussianHead(nn.Module):
@@ -103,6 +142,8 @@ class Pooling(nn.Module):
 
     concat: the last, the highest of each number and the mean side by side (Howard & Ruder 2018)
 
+    first: the first step, or what the body makes of it (Devlin et al. 2019)
+
     Where a body reads from both ends, each direction has its last step at its own end: "last" takes both ends.
     """
 
@@ -113,8 +154,16 @@ class Pooling(nn.Module):
         if kind == "attention":
             self.project, self.query = nn.Linear(model_dim, model_dim), nn.Linear(model_dim, 1, bias=False)
 
+    def of(self, stream: Stream) -> Tensor:
+        """(B, T, D) -> (B, output_dim)."""
+        if self.kind == "first" and stream.pooled is not None:
+            return stream.pooled
+        return self(stream.hidden, stream.lengths)
+
     def forward(self, hidden: Tensor, lengths: Tensor) -> Tensor:
         """(B, T, D), (B,) -> (B, output_dim)."""
+        if self.kind == "first":
+            return hidden[:, 0]
         if self.kind == "last":
             return self._last(hidden, lengths)
         is_step = torch.arange(hidden.shape[1], device=hidden.device) < lengths.unsqueeze(1)  # (B, T)
@@ -164,7 +213,7 @@ class LabelHead(nn.Module):
 
     def log_probs(self, stream: Stream) -> Tensor:
         """(B, T, D) -> (B, N), nats."""
-        return self.output(self.pooling(stream.hidden, stream.lengths)).log_softmax(dim=-1)
+        return self.output(self.pooling.of(stream)).log_softmax(dim=-1)
 
     def score(self, stream: Stream, wanted: Labels) -> Tensor:
         """log p of each row's label, (B, 1); of one that is not known (-1), minus infinity."""
@@ -195,7 +244,7 @@ class LabelSetHead(nn.Module):
 
     def logits(self, stream: Stream) -> Tensor:
         """(B, T, D) -> (B, N)."""
-        return self.output(self.pooling(stream.hidden, stream.lengths))
+        return self.output(self.pooling.of(stream))
 
     def score(self, stream: Stream, wanted: LabelSets) -> Tensor:
         """log p of all that is right and of all that is wrong in each row, (B, 1)."""
@@ -223,7 +272,7 @@ class NumberHead(nn.Module):
 
     def number(self, stream: Stream) -> Tensor:
         """(B, T, D) -> (B, 1)."""
-        return self.output(self.pooling(stream.hidden, stream.lengths))
+        return self.output(self.pooling.of(stream))
 
     def score(self, stream: Stream, wanted: Values) -> Tensor:
         """log density of each row's number, (B, 1)."""
@@ -233,6 +282,29 @@ class NumberHead(nn.Module):
 
     def predict(self, stream: Stream, wanted: object = None) -> Prediction:
         return Prediction(self.number(stream)[:, 0])
+
+
+class VectorHead(nn.Module):
+    """A vector for a whole sequence: its pooled hidden states, brought to length one where that is asked for.
+
+    It has no weights, and nothing that an answer could be judged by.
+    """
+
+    continues = False
+
+    def __init__(self, pooling: Pooling, *, is_normalised: bool = False):
+        super().__init__()
+        self.pooling, self.is_normalised = pooling, is_normalised
+
+    def predict(self, stream: Stream, wanted: object = None) -> Prediction:
+        """Answers (B, output_dim)."""
+        found = self.pooling(stream.hidden, stream.lengths)
+        return Prediction(functional.normalize(found, dim=-1) if self.is_normalised else found)
+
+    def score(self, stream: Stream, wanted: object) -> Tensor:
+        raise ConfigError("a vector of a text is not right or wrong: this model has no answers to be judged by.")
+
+    objective = score
 
 
 class TagHead(nn.Module):

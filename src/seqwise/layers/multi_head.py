@@ -29,12 +29,12 @@ def closed_where(is_padding: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 class SelfAttention(nn.Module):
-    def __init__(self, model_dim: int, num_heads: int):
+    def __init__(self, model_dim: int, num_heads: int, *, bias: bool = False):
         super().__init__()
         self.num_heads = num_heads
-        self.qkv = nn.Linear(model_dim, 3 * model_dim, bias=False)
+        self.qkv = nn.Linear(model_dim, 3 * model_dim, bias=bias)
         self.stacked = {"qkv.weight": 3}
-        self.to_output = nn.Linear(model_dim, model_dim, bias=False)
+        self.to_output = nn.Linear(model_dim, model_dim, bias=bias)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Every place of x (B, S, D) sees every other that `mask` (B, 1, 1, S) leaves open."""
@@ -58,10 +58,10 @@ class SelfAttention(nn.Module):
 
     def step(self, x: Tensor, before: Tensor) -> tuple[Tensor, Tensor]:
         """`forward_causal` with fewer calls, for one step of each row: x (B, D)."""
-        projected = linear(x, self.qkv.weight).view(len(x), 3, self.num_heads, 1, -1)  # (B, 3, H, 1, K)
+        projected = linear(x, self.qkv.weight, self.qkv.bias).view(len(x), 3, self.num_heads, 1, -1)  # (B, 3, H, 1, K)
         kept = torch.cat([before, projected[:, 1:]], dim=3)
         y = scaled_dot_product_attention(projected[:, 0], kept[:, 0], kept[:, 1])  # (B, H, 1, K)
-        return linear(y.reshape(x.shape), self.to_output.weight), kept
+        return linear(y.reshape(x.shape), self.to_output.weight, self.to_output.bias), kept
 
     def _project(self, x: Tensor) -> tuple[Tensor, ...]:
         """Queries, keys and values, (B, H, T, K) each."""
@@ -73,13 +73,13 @@ class SelfAttention(nn.Module):
 
 
 class CrossAttention(nn.Module):
-    def __init__(self, model_dim: int, num_heads: int):
+    def __init__(self, model_dim: int, num_heads: int, *, bias: bool = False):
         super().__init__()
         self.num_heads = num_heads
-        self.to_query = nn.Linear(model_dim, model_dim, bias=False)
-        self.to_key_value = nn.Linear(model_dim, 2 * model_dim, bias=False)
+        self.to_query = nn.Linear(model_dim, model_dim, bias=bias)
+        self.to_key_value = nn.Linear(model_dim, 2 * model_dim, bias=bias)
         self.stacked = {"to_key_value.weight": 2}
-        self.to_output = nn.Linear(model_dim, model_dim, bias=False)
+        self.to_output = nn.Linear(model_dim, model_dim, bias=bias)
 
     def keys_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
         """Of the source, (N, S, D) -> (N, H, S, K) each."""
@@ -90,7 +90,7 @@ class CrossAttention(nn.Module):
     def forward(self, x: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
         """x (N * W, T, D), or (N * W, D) where T is one; keys and values (N, H, S, K); mask (N, 1, 1, S)."""
         y = attend(self, self._queries(x, len(keys)), keys, values, mask=mask, num_rows=len(x))
-        return linear(y.transpose(1, 2).reshape(x.shape), self.to_output.weight)
+        return linear(y.transpose(1, 2).reshape(x.shape), self.to_output.weight, self.to_output.bias)
 
     def attention(self, x: Tensor, keys: Tensor, mask: Tensor | None) -> Tensor:
         """Where each head looks, written out: (N * W, H, T, S)."""
@@ -102,7 +102,7 @@ class CrossAttention(nn.Module):
     def _queries(self, x: Tensor, num_sources: int) -> Tensor:
         """The hypotheses of a source side by side, so that its memory is not copied: (N, H, W * T, K)."""
         return (
-            linear(x, self.to_query.weight)
+            linear(x, self.to_query.weight, self.to_query.bias)
             .view(num_sources, -1, self.num_heads, x.shape[-1] // self.num_heads)
             .transpose(1, 2)
         )

@@ -25,6 +25,8 @@ class Stream:
     """(B, T) bool, False where a row is padded; None where every place is a step."""
     layers: tuple[Tensor, ...] = ()
     """(B, T, width) of embeddings and of each layer, the lowest first, where a body was asked for them."""
+    pooled: Tensor | None = None
+    """(B, D): a vector of the whole row, where the body itself makes one."""
 
     @property
     def lengths(self) -> Tensor:

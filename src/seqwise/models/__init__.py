@@ -11,18 +11,24 @@ from torch import nn
 
 from ..checks import check_family
 from ..data.schema import (
+    CHOICE,
     LABEL,
     LABELS,
+    MASKED_TOKEN,
     NEXT_TOKEN,
     NEXT_VALUES,
     NUMBER,
     RECONSTRUCTION,
     SEQUENCE,
+    SPAN,
     TAG,
+    VECTOR,
     Schema,
     ValueSpec,
 )
 from ..machine import check_memory
+from .bert import SIZES as BERT_SIZES
+from .bert import BERTConfig, build_bert
 from .contract import HasNumParameters
 from .conv import ConvConfig, build_conv
 from .elmo import ELMoConfig, build_elmo
@@ -112,8 +118,10 @@ class Family:
         return sum(tensor.numel() * tensor.element_size() for tensor in (*model.parameters(), *model.buffers()))
 
 
-BY_GRADIENTS = dict.fromkeys((NEXT_TOKEN, NEXT_VALUES, LABEL, LABELS, NUMBER, TAG), "gradients")
-BY_A_STATE = {**BY_GRADIENTS, RECONSTRUCTION: "gradients"}
+BY_GRADIENTS = dict.fromkeys((NEXT_TOKEN, NEXT_VALUES, LABEL, LABELS, NUMBER, TAG, VECTOR, CHOICE), "gradients")
+FROM_A_QUESTION = {**BY_GRADIENTS, SPAN: "gradients"}
+"""Of who reads a passage and still knows the question that stood before it; a window of a few words has forgotten."""
+BY_A_STATE = {**FROM_A_QUESTION, RECONSTRUCTION: "gradients"}
 """All that was read must pass through a state of fixed size: so a row can be written again only by who understood it.
 Who still sees the row copies it, and who sees the last tokens alone never can."""
 MODELS = {
@@ -152,7 +160,7 @@ MODELS = {
     "conv": Family(
         ConvConfig,
         build_conv,
-        BY_GRADIENTS,
+        FROM_A_QUESTION,
         1989,
         "the last inputs of each layer, in rings",
         "one kernel for all delays, a reach that doubles with each layer",
@@ -204,11 +212,20 @@ MODELS = {
     "gpt": Family(
         GPTConfig,
         build_gpt,
-        BY_GRADIENTS,
+        FROM_A_QUESTION,
         2018,
         "keys and values of all tokens",
         "any two tokens are one step apart",
         sizes=GPT_SIZES,
+    ),
+    "bert": Family(
+        BERTConfig,
+        build_bert,
+        dict.fromkeys((MASKED_TOKEN, LABEL, LABELS, NUMBER, TAG, SPAN, VECTOR, CHOICE), "gradients"),
+        2019,
+        "none: it reads all of a text at once",
+        "a word's vector knows what comes after it; learned once from raw text, tuned for every task",
+        sizes=BERT_SIZES,
     ),
 }
 

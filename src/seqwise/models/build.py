@@ -10,15 +10,20 @@ import numpy as np
 from torch import nn
 
 from ..data.schema import (
+    CHOICE,
     LABEL,
     LABELS,
+    MASKED_TOKEN,
     NEXT_TOKEN,
     NEXT_VALUES,
     NUMBER,
     RECONSTRUCTION,
+    SPAN,
     TAG,
+    VECTOR,
     LabelSpec,
     Schema,
+    SpanSpec,
     Spec,
     TagSpec,
     TokenSpec,
@@ -29,6 +34,7 @@ from ..errors import ConfigError
 from ..layers.adaptive_softmax import AdaptiveSoftmaxHead
 from ..layers.bidirectional_lm import BidirectionalLM
 from ..layers.character_features import CharacterFeatures
+from ..layers.choice_head import ChoiceHead
 from ..layers.contextual import ContextualFeatures
 from ..layers.crf import LinearChainCRF
 from ..layers.embeddings import TokenEmbedding, ValueEmbedding
@@ -37,11 +43,14 @@ from ..layers.heads import (
     GaussianHead,
     LabelHead,
     LabelSetHead,
+    MaskedTokenHead,
     NextTokenHead,
     NumberHead,
     Pooling,
     TagHead,
+    VectorHead,
 )
+from ..layers.span_head import SpanHead
 from .contract import Body
 from .headed import HeadedModel
 from .siamese import Siamese
@@ -62,16 +71,24 @@ class NeuralConfig:
     """Use the embedding table as output weights as well; needs embeddings as wide as the output."""
     adaptive_softmax: bool = False
     """Look into rare tokens only when they are needed: faster where the vocabulary is large."""
-    pooling: Literal["last", "mean", "max", "attention", "concat"] = "last"
-    """Labels: which hidden states of the sequence the answer is read from."""
+    pooling: Literal["first", "last", "mean", "max", "attention", "concat"] = "last"
+    """Labels and vectors: which hidden states of the sequence the answer is read from."""
+    normalise: bool = False
+    """Vectors: bring each to length one, so that products of two are cosines."""
     max_steps: int = 0
-    """Labels: of longer texts the first and the last half of so many tokens are read; 0 reads all."""
+    """Labels: of longer texts the first and the last half of so many tokens are read; 0 reads all. Spans: tokens of a
+    window, the question among them; longer passages are read in several windows."""
     pairing: Literal["joined", "siamese"] = "joined"
     """Pairs of texts with a label: read one behind the other, or each by itself, by the same network."""
     label_weights: Literal["none", "balanced"] = "none"
     """Labels: let rare ones weigh more in the objective, so that each label weighs as much as another."""
     threshold: float = 0.5
     """Two labels: how probable the rarer one must be to be the answer. Several labels: how probable each must be."""
+    max_answer: int = 30
+    """Spans: longest answer, in tokens."""
+    none_threshold: float | None = None
+    """Spans: by how many nats "no answer" must be ahead of the best span to be the answer, where passages may lack it;
+    chosen on the validation part at the end of training where not set."""
     crf: bool = False
     """Tags: score whole rows of tags by a linear-chain CRF, which knows which tag may follow which."""
     characters: Literal["none", "conv", "lstm"] = "none"
@@ -100,6 +117,8 @@ class NeuralConfig:
         check_sizes(self)
         if not 0 < self.threshold < 1:
             raise ConfigError(f"model.threshold = {self.threshold} should lie between 0 and 1.")
+        if self.max_answer < 1:
+            raise ConfigError(f"model.max_answer = {self.max_answer} should be at least 1.")
         if self.max_steps < 0:
             raise ConfigError(f"model.max_steps = {self.max_steps} should not be negative.")
         if self.characters == "lstm" and self.character_dim % 2:
@@ -122,6 +141,15 @@ def check_sizes(config: Any) -> None:
             raise ConfigError(f"model.{name} = {value} should be at most {MAX_LAYERS:,}.")
         if name.endswith("dropout") and not 0 <= value < 1:
             raise ConfigError(f"model.{name} = {value} should lie in [0, 1).")
+
+
+def check_heads(model_dim: int, num_heads: int) -> None:
+    """Heads share the width of the stream evenly."""
+    if model_dim % num_heads:
+        fitting = [n for n in (1, 2, 4, 6, 8, 12, 16) if model_dim % n == 0][-2:]
+        raise ConfigError(
+            f"num_heads={num_heads} does not divide model_dim={model_dim}; try {' or '.join(map(str, fitting))}."
+        )
 
 
 def embedding_for(
@@ -200,6 +228,11 @@ def _pooling(width: int, config: NeuralConfig) -> Pooling:
     return Pooling(config.pooling, width, both_ends=config.reads_both_ways)
 
 
+def _masked_token(body: Body, width: int, config: NeuralConfig, spec: Spec) -> nn.Module:
+    activation, epsilon = getattr(config, "activation", "gelu"), getattr(config, "norm_epsilon", 1e-12)
+    return MaskedTokenHead(width, cast(nn.Embedding, body.embedding), activation=activation, epsilon=epsilon)
+
+
 def _label(body: Body, width: int, config: NeuralConfig, spec: Spec) -> nn.Module:
     assert isinstance(spec, LabelSpec)
     weights = balanced(spec.counts) if config.label_weights == "balanced" else None
@@ -215,6 +248,16 @@ def _number(body: Body, width: int, config: NeuralConfig, spec: Spec) -> nn.Modu
     return NumberHead(_pooling(width, config))
 
 
+def _vector(body: Body, width: int, config: NeuralConfig, spec: Spec) -> nn.Module:
+    if config.pooling == "attention":
+        raise ConfigError("model.pooling = attention has weights, and vectors are not learned; choose mean or first.")
+    return VectorHead(_pooling(width, config), is_normalised=config.normalise)
+
+
+def _choice(body: Body, width: int, config: NeuralConfig, spec: Spec) -> nn.Module:
+    return ChoiceHead(_pooling(width, config), spec.size)
+
+
 def _tag(body: Body, width: int, config: NeuralConfig, spec: Spec) -> nn.Module:
     if not config.crf:
         return TagHead(width, spec.size)
@@ -222,6 +265,12 @@ def _tag(body: Body, width: int, config: NeuralConfig, spec: Spec) -> nn.Module:
     follow, begin, end = legal_transitions(spec.names, spec.scheme)
     crf = LinearChainCRF(spec.size, can_follow=follow, can_begin=begin, can_end=end)
     return CRFTagHead(width, crf, spec.size)
+
+
+def _span(body: Body, width: int, config: NeuralConfig, spec: Spec) -> nn.Module:
+    assert isinstance(spec, SpanSpec)
+    threshold = config.none_threshold or 0.0
+    return SpanHead(width, max_answer=config.max_answer, may_lack=spec.may_lack, threshold=threshold)
 
 
 def balanced(counts: Sequence[int]) -> list[float]:
@@ -245,11 +294,15 @@ class HeadKind:
 HEADS = {
     NEXT_TOKEN: HeadKind(_next_token, sees_all=False, carries_state=True),
     NEXT_VALUES: HeadKind(_next_values, sees_all=False, carries_state=True),
+    MASKED_TOKEN: HeadKind(_masked_token, sees_all=True),
     LABEL: HeadKind(_label, sees_all=True),
     LABELS: HeadKind(_labels, sees_all=True),
     NUMBER: HeadKind(_number, sees_all=True),
     TAG: HeadKind(_tag, sees_all=True),
+    SPAN: HeadKind(_span, sees_all=True),
     RECONSTRUCTION: HeadKind(_next_token, sees_all=False),
+    VECTOR: HeadKind(_vector, sees_all=True),
+    CHOICE: HeadKind(_choice, sees_all=True),
 }
 """By the kind of target."""
 
@@ -297,7 +350,7 @@ def build_model(body: nn.Module, config: NeuralConfig, schema: Schema) -> Headed
 
 def _siamese(body: Body, config: NeuralConfig, schema: Schema) -> Siamese:
     spec = schema.only_input()
-    if not isinstance(spec, TokenSpec) or spec.num_texts != 2:
+    if not isinstance(spec, TokenSpec) or spec.num_texts != 2 or SPAN in schema.kinds:
         raise ConfigError("model.pairing = siamese goes with pairs of texts that have a label or a number; drop it.")
     return Siamese(Pooling(config.pooling, body.output_dim, both_ends=config.reads_both_ways))
 

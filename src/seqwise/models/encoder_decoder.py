@@ -3,7 +3,8 @@
     memory, first state = read(source)                            (1)
     p(token t+1 | source, tokens 1..t) = softmax(W hidden_t)      (2)   hidden = decode(tokens, state)
 
-The source ends in the boundary token; the target begins and ends in it.
+The source ends in the boundary token; the target begins and ends in it. Where the vocabulary has a token of its own to
+begin with (TokenSpec.begin), that one is read in the first place instead, and searches never write it.
 
 Two options of training serve all families:
 
@@ -18,7 +19,7 @@ Shapes: B batch, T steps, S source steps, D model width, V vocabulary.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol, cast
 
 import torch
@@ -65,6 +66,8 @@ class PairConfig:
     """How many updates, about, until the decoder reads its own guesses half of the time; 0 always reads the truth."""
     shared_embeddings: Literal["all", "output", "none"] = "all"
     """One table for source, target and output (where their vocabulary is one), for target and output, or three."""
+    output_bias: bool = False
+    """Whether each token of the output has a bias: how frequent it is, whatever was read."""
     embeddings: str = ""
     """Words: a run of word2vec, or a file of vectors, that the tables of embeddings start from. The rows are copied
     into this run, and learned on from there."""
@@ -80,21 +83,32 @@ class PairConfig:
 
 
 def embeddings_for(
-    config: PairConfig, schema: Schema, embed_dim: int
+    config: PairConfig, schema: Schema, embed_dim: int, *, scale: float | None = None
 ) -> tuple[TokenEmbedding | ValueEmbedding, TokenEmbedding]:
-    """Of source and target: the same table where the vocabulary is, a product where the source is made of numbers."""
+    """Of source and target: the same table where the vocabulary is, a product where the source is made of numbers.
+
+    `scale`: what a table is multiplied with where it is read, sqrt(embed_dim) where not set.
+    """
 
     def table(vocab_size: int) -> TokenEmbedding:
-        return TokenEmbedding(vocab_size, embed_dim, std=embed_dim**-0.5, scale=embed_dim**0.5)
+        return TokenEmbedding(
+            vocab_size, embed_dim, std=embed_dim**-0.5, scale=embed_dim**0.5 if scale is None else scale
+        )
 
     (source_name,) = (name for field_name, name in schema.inputs.items() if field_name != TARGET)
     source_spec, target_spec = schema.specs[source_name], schema.input(TARGET, TokenSpec)
     target = table(target_spec.size)
     if isinstance(source_spec, ValueSpec):
         return ValueEmbedding(source_spec.size, embed_dim), target
-    if config.shared_embeddings == "all" and source_spec is target_spec:
+    if config.shared_embeddings == "all" and _is_one_vocabulary(cast(TokenSpec, source_spec), target_spec):
         return target, target
     return table(source_spec.size), target
+
+
+def _is_one_vocabulary(source: TokenSpec, target: TokenSpec) -> bool:
+    """One spec serves both sides, or two that cut texts in two ways into pieces of one list (text/marian.py)."""
+    of_source, of_target = (getattr(spec.tokenizer, "joint_pieces", None) for spec in (source, target))
+    return source is target or (of_source is not None and of_source == of_target)
 
 
 class PairModel(nn.Module):
@@ -106,7 +120,7 @@ class PairModel(nn.Module):
         super().__init__()
         spec = schema.target("tokens", TokenSpec)
         self.body, self.config, self.vocab_size = cast(PairBody, body), config, spec.size
-        self.boundary, self.context = spec.boundary, self.body.context
+        self.boundary, self.begin, self.context = spec.boundary, spec.begin, self.body.context
         output_dim = cast(int, body.output_dim)
         tied_to = target_embedding if config.shared_embeddings != "none" else None
         if tied_to is not None and tied_to.embedding_dim != output_dim:
@@ -114,16 +128,16 @@ class PairModel(nn.Module):
                 f"shared embeddings need to be as wide as the output; found {tied_to.embedding_dim} and {output_dim}. "
                 "Set model.shared_embeddings=none, or equal widths."
             )
-        self.head = NextTokenHead(output_dim, spec.size, tied_to=tied_to)
+        self.head = NextTokenHead(output_dim, spec.size, tied_to=tied_to, bias=config.output_bias)
         self.register_buffer("updates", torch.zeros((), dtype=torch.long), persistent=config.scheduled_sampling > 0)
 
     def score(self, batch: Batch, state: State | None = None) -> tuple[Tensor, State | None]:
         """log p of each target token, (B, T)."""
-        hidden, _ = self.body.decode(batch.inputs["tokens"], self.body.read(_sources(batch)))
+        hidden, _ = self.body.decode(self._begun(batch), self.body.read(_sources(batch)))
         return self.head.score(Stream(hidden), batch.targets["tokens"]), None
 
     def loss(self, batch: Batch, state: State | None = None) -> Loss:
-        inputs, targets = batch.inputs["tokens"], batch.targets["tokens"]
+        inputs, targets = self._begun(batch), batch.targets["tokens"]
         read = self.body.read(_sources(batch))
         if self.training and self.config.scheduled_sampling:
             inputs = self._with_guesses(inputs, read)
@@ -134,6 +148,15 @@ class PairModel(nn.Module):
         smoothing = self.config.label_smoothing if self.training else 0.0
         total = self.head.loss(hidden.flatten(0, -2), wanted.flatten(), smoothing)
         return Loss({"tokens": Term(total, targets.count())})
+
+    def _begun(self, batch: Batch) -> Tokens:
+        """The target as it is read, (B, T): from what it begins with."""
+        inputs: Tokens = batch.inputs["tokens"]
+        if self.begin == self.boundary:
+            return inputs
+        ids = inputs.ids.clone()
+        ids[:, 0] = self.begin
+        return replace(inputs, ids=ids)
 
     def count_update(self) -> None:
         """i of scheduled sampling."""
@@ -152,12 +175,12 @@ class PairModel(nn.Module):
 
     def predict(self, batch: Batch) -> Prediction:
         """The most probable token at each step, the truth before it being known: (B, T)."""
-        hidden, _ = self.body.decode(batch.inputs["tokens"], self.body.read(_sources(batch)))
+        hidden, _ = self.body.decode(self._begun(batch), self.body.read(_sources(batch)))
         return Prediction(self.head.expect(hidden).argmax(dim=-1))
 
     def start(self, prompt: Batch) -> tuple[Tensor, State]:
         """What the first token of the target may be; the prompt is the source."""
-        return self.step(torch.full((len(prompt),), self.boundary), self.body.read(_sources(prompt)))
+        return self.step(torch.full((len(prompt),), self.begin), self.body.read(_sources(prompt)))
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         device = self.head.output.weight.device
@@ -170,7 +193,7 @@ class PairModel(nn.Module):
 
     def align(self, batch: Batch) -> Tensor | None:
         """Where in the source each target token was looked for, (B, T, S); None where the model cannot look back."""
-        return self.body.align(batch.inputs["tokens"], self.body.read(_sources(batch)))
+        return self.body.align(self._begun(batch), self.body.read(_sources(batch)))
 
 
 def _sources(batch: Batch) -> Fields:

@@ -36,7 +36,8 @@ from ..layers.feed_forward import SWIGLU, build_feed_forward, gated_width
 from ..layers.norms import build_norm
 from ..layers.notes import is_recorded, pause_recording, tap
 from ..layers.positions import rotary_table, sinusoidal_table
-from .build import NeuralConfig, build_model, embedding_for
+from .adapters import AdaptedConfig
+from .build import build_model, check_heads, embedding_for
 from .contract import Encoded, Fields, State, only
 
 ROTARY_BASE = 10_000.0
@@ -75,7 +76,7 @@ SIZES: dict[str, dict[str, Any]] = {
 
 
 @dataclass(frozen=True)
-class GPTConfig(NeuralConfig):
+class GPTConfig(AdaptedConfig):
     size: str = ""
     """Named size (gpt2, gpt2-medium, gpt2-large, gpt2-xl, stories15m, stories42m, stories110m, llama-7b), from which
     training takes every setting of the shape that is not set by hand."""
@@ -131,12 +132,7 @@ class GPTConfig(NeuralConfig):
             )
 
     def _check_heads(self) -> None:
-        if self.model_dim % self.num_heads:
-            fitting = [n for n in (1, 2, 4, 6, 8, 12, 16) if self.model_dim % n == 0][-2:]
-            raise ConfigError(
-                f"num_heads={self.num_heads} does not divide model_dim={self.model_dim}; "
-                f"try {' or '.join(map(str, fitting))}."
-            )
+        check_heads(self.model_dim, self.num_heads)
         if self.num_heads % self.kv_heads:
             dividing = [str(n) for n in range(1, self.num_heads + 1) if self.num_heads % n == 0]
             raise ConfigError(

@@ -63,8 +63,8 @@ class HeadedModel(nn.Module):
     def score(self, batch: Batch, state: State | None = None) -> tuple[Tensor, State | None]:
         """log p of each target: of the main one, or of the only one that the batch has."""
         encoded = self._encode(batch, state)  # (1)
-        name = self.main if self.main in batch.targets else next(iter(batch.targets))
-        return self.heads[name].score(encoded.stream, batch.targets[name]), encoded.state  # (2)
+        name = self.main if self.main in batch.targets else next(iter(batch.targets), self.main)
+        return self.heads[name].score(encoded.stream, batch.targets.get(name)), encoded.state  # (2)
 
     def loss(self, batch: Batch, state: State | None = None) -> Loss:
         encoded, terms = self._encode(batch, state), dict[str, Term]()

@@ -26,7 +26,7 @@ class Siamese(nn.Module):
 
     def encode(self, body: Body, inputs: Fields, *, with_layers: bool = False) -> Encoded:
         stream = body.encode({"tokens": apart(only(inputs))}, None, with_layers=with_layers).stream
-        u, v = self.pooling(stream.hidden, stream.lengths).unflatten(0, (2, -1))  # (1)  (B, D) each
+        u, v = self.pooling.of(stream).unflatten(0, (2, -1))  # (1)  (B, D) each
         hidden = torch.cat([u, v, (u - v).abs(), u * v], dim=-1)  # (2)
         return Encoded.of(hidden.unsqueeze(1), None, None, stream.layers)
 

@@ -10,6 +10,9 @@ at once, and any two tokens are one step apart.
 Each step of (2) and (3) is normalised: f(norm(x)) is added (pre), or norm(x + f(x)) taken (post, as published). The
 first bears higher rates and more layers without a long warm-up (Xiong et al. 2020).
 
+Marian's translators (Junczys-Dowmunt et al. 2018) are of this kind, with norm=post, biases and an output bias;
+interop/hf_marian.py reads and writes them.
+
 The state is what self-attention keeps of the target so far; the memory, keys and values of the source for each layer.
 
 Shapes: B batch, N sources, R hypotheses, T steps, P steps before, S source steps, D width, H heads, K head width.
@@ -32,6 +35,7 @@ from ..layers.feed_forward import FeedForward
 from ..layers.multi_head import CrossAttention, SelfAttention, closed_where
 from ..layers.notes import is_recorded, tap
 from ..layers.positions import sinusoidal_table
+from .build import check_heads
 from .contract import Fields, State, only
 from .encoder_decoder import PairConfig, PairModel, embeddings_for
 
@@ -54,15 +58,20 @@ class TransformerConfig(PairConfig):
     """How the model knows where a token stands; sines go on as far as a text does."""
     context: int = 256
     """Learned positions: the longest source or target, in tokens."""
-    activation: Literal["relu", "gelu", "squared_relu"] = "relu"
-    """Nonlinearity of the feed-forward layer."""
+    activation: Literal["relu", "gelu", "gelu_tanh", "silu", "squared_relu"] = "relu"
+    """Nonlinearity of the feed-forward layer; silu is known as swish too."""
+    biases: bool = False
+    """Whether the products of attention have biases, as those of the feed-forward layer do."""
+    embedding_scale: float | None = None
+    """Factor of the table of embeddings where it is read; the square root of model_dim where not set."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.model_dim % self.num_heads:
-            raise ConfigError(f"num_heads={self.num_heads} does not divide model_dim={self.model_dim}.")
+        check_heads(self.model_dim, self.num_heads)
         if self.context < 2:
             raise ConfigError(f"model.context = {self.context} should be at least 2.")
+        if self.embedding_scale is not None and not self.embedding_scale > 0:
+            raise ConfigError(f"model.embedding_scale = {self.embedding_scale} should be above 0.")
 
 
 class Sublayer(nn.Module):
@@ -97,9 +106,10 @@ class Block(nn.Module):
         def sublayer() -> Sublayer:
             return Sublayer(D, norm=config.norm, dropout=config.dropout)
 
-        self.attention, self.attention_sublayer = SelfAttention(D, config.num_heads), sublayer()
+        H, has_bias = config.num_heads, config.biases
+        self.attention, self.attention_sublayer = SelfAttention(D, H, bias=has_bias), sublayer()
         if cross:
-            self.cross, self.cross_sublayer = CrossAttention(D, config.num_heads), sublayer()
+            self.cross, self.cross_sublayer = CrossAttention(D, H, bias=has_bias), sublayer()
         self.feed_forward = FeedForward(D, config.feed_forward_dim or 4 * D, config.activation, bias=True)
         self.feed_forward_sublayer = sublayer()
 
@@ -127,7 +137,7 @@ class TransformerBody(nn.Module):
         super().__init__()
         D = config.model_dim
         self.config, self.output_dim = config, D
-        self.source_embedding, self.embedding = embeddings_for(config, schema, D)
+        self.source_embedding, self.embedding = embeddings_for(config, schema, D, scale=config.embedding_scale)
         self.dropout = Dropout(config.dropout)
         self.encoder = nn.ModuleList(
             Block(config, cross=False) for _ in range(config.encoder_layers or config.num_layers)
@@ -141,9 +151,11 @@ class TransformerBody(nn.Module):
             for table in (self.source_positions, self.target_positions):
                 nn.init.normal_(table.weight, std=D**-0.5)
         for block in (*self.encoder, *self.decoder):
-            for parameter in block.parameters():
+            for name, parameter in block.named_parameters():
                 if parameter.dim() == 2:
                     nn.init.xavier_uniform_(parameter)
+                elif name.startswith(("attention.", "cross.")):
+                    nn.init.zeros_(parameter)
         self.register_buffer("position_table", sinusoidal_table(config.context, D), persistent=False)
 
     def read(self, sources: Fields) -> State:

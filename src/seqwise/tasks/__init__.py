@@ -5,7 +5,11 @@ numbers    columns of a .csv: predict the next row          log-likelihood, erro
 label      sequences with one answer each                   accuracy, or squared error
 tags       words with a tag each                            F1 over entities, or accuracy
 pairs      a source and its target                          BLEU, chrF, exact matches
+masked     text with words hidden                           accuracy of hidden words, pseudo-perplexity
+span       questions on passages                            F1 over words, exact match
 reconstruct  rows of text, to be written again                nats per token of the second copy
+choice     questions with a few choices each                accuracy
+vectors    texts, a vector of each                          none: it is embedded with, or started from
 """
 
 from __future__ import annotations
@@ -19,15 +23,19 @@ from ..checks import OUTSIDE, TASK_NAMES, check_task
 from ..data.kinds import task_for as task_for
 from ..data.kinds import task_of as task_of
 from ..errors import ConfigError, did_you_mean
+from .choice import ChoiceTask
 from .label import LabelTask
+from .masked import MaskedTask
 from .numbers import NumbersTask
 from .pairs import PairsTask
 from .reconstruct import ReconstructTask
+from .span import SpanTask
 from .tags import TagsTask
 from .task import ReadsQuestions as ReadsQuestions
 from .task import Task as Task
 from .task import goal_of as goal_of
 from .text import TextTask
+from .vectors import VectorsTask
 
 TASKS: dict[str, Task] = {
     "text": TextTask(),
@@ -36,7 +44,14 @@ TASKS: dict[str, Task] = {
     "tags": TagsTask(),
     "pairs": PairsTask(),
     "reconstruct": ReconstructTask(),
+    "masked": MaskedTask(),
+    "span": SpanTask(),
+    "choice": ChoiceTask(),
+    "vectors": VectorsTask(),
 }
+
+ALSO_READ_AS = {"text": ("masked",)}
+"""What the same data is read for by families that do not do the first."""
 
 
 def register(task: Task) -> None:

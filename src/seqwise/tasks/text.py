@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from ..data.label_files import looks_labelled
 from ..data.labelled import has_roles
 from ..data.labelled_text import open_labelled_text
 from ..data.schema import NEXT_TOKEN, Schema, TokenSpec, text_schema
+from ..data.several_texts import join_texts
 from ..data.source import TextData, check_learnable, open_text, open_whole
 from ..data.store import TokenStore, build_store
 from ..errors import ConfigError, DataError
@@ -31,6 +33,10 @@ class TextTask:
     options = ("tokenizers",)
 
     def open(self, config: DataConfig) -> TextData:
+        if len(config.source) > 1 and not all(Path(source).exists() for source in config.source):
+            if config.valid or config.test or config.split:
+                raise ConfigError("several data sets bring their own parts; drop --valid, --test and --split-at.")
+            return join_texts([self.open(replace(config, source=[source])) for source in config.source])
         if has_roles(config.columns) or looks_labelled(config.source):
             given = {"valid": config.valid, "test": config.test, "split": config.split}
             return open_labelled_text(config.source, columns=config.columns, **given)
@@ -51,7 +57,7 @@ class TextTask:
             return base
         if base is not None and "tokens" in base.inputs:
             return text_schema(base.input("tokens", TokenSpec).tokenizer)
-        return text_schema(_make_tokenizer(config, data, tell))
+        return text_schema(make_tokenizer(config, data, tell))
 
     def stores(
         self, data: TextData, schema: Schema, on_progress: OnProgress = lambda *_: None
@@ -91,7 +97,7 @@ def choose_tokenizer(characters: int, *, has_unknown_words: bool) -> tuple[str, 
     return "char", f"{counted(characters, 'character')}: small models learn most from single characters"
 
 
-def _make_tokenizer(config: TokenizerConfig, data: TextData, tell: Tell) -> Tokenizer:
+def make_tokenizer(config: TokenizerConfig, data: TextData, tell: Tell) -> Tokenizer:
     train_part = data.parts["train"]
     kind: str = config.kind
     why = "as asked"

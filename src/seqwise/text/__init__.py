@@ -18,6 +18,7 @@ from .blocks import whole_blocks as whole_blocks
 from .bpe import BPETokenizer
 from .characters import CharTokenizer
 from .encoded import Encoded as Encoded
+from .marian import MarianTokenizer
 from .pieces import PieceTokenizer
 from .sentence_pieces import SentencePieceTokenizer
 from .symbols import SymbolTokenizer
@@ -63,6 +64,7 @@ NOT_LEARNED: dict[str, Any] = {
     "symbol": SymbolTokenizer,
     "pieces": PieceTokenizer,
     "sentencepiece": SentencePieceTokenizer,
+    "marian": MarianTokenizer,
 }
 IN_WORDS = {"char": "characters", "word": "words", "bpe": "byte pairs", "wordpiece": "pieces of words"}
 """What a text is made of, by the kind of its tokenizer."""

@@ -16,11 +16,9 @@ Shapes: N words, P bigrams.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
-
-from .words import PROSE
 
 JOINT = "_"
 READ_AT_ONCE = 1 << 22  # bigrams that are counted together
@@ -85,17 +83,6 @@ def join_phrases(words: Sequence[str], phrases: Phrases, *, joint: str = JOINT) 
         joined.append(words[place] + joint + words[place + 1] if is_phrase else words[place])
         place += 2 if is_phrase else 1
     return joined
-
-
-def words_of_lines(blocks: Iterable[str], *, lower_case: bool) -> Iterator[list[str]]:
-    """The words of each line of a text that comes in blocks; marks are words of their own, as in prose."""
-    held = ""
-    for block in blocks:
-        *lines, held = (held + block).split("\n")
-        for line in lines:
-            yield PROSE.findall(line.lower() if lower_case else line)
-    if held:
-        yield PROSE.findall(held.lower() if lower_case else held)
 
 
 def join_text(

@@ -11,6 +11,7 @@ from ..models.contract import Model
 from ..run import Run
 from ..tasks import goal_of, task_named
 from .borrowed import features_in_words
+from .tuning import in_words
 
 
 def write_card(run: Run, model: Model, score: Score, learned: str) -> str:
@@ -26,6 +27,7 @@ def write_card(run: Run, model: Model, score: Score, learned: str) -> str:
         *_about_vocab(run),
         f"- Parameters: {num_parameters(model):,}",
         f"- Training: {learned}",
+        *_about_start(run),
         *(f"- {sentence}" for sentence in (*_conventions(config.model), *features_in_words(run, model))),
         "",
         "| validation | value |",
@@ -51,6 +53,15 @@ def _about_vocab(run: Run) -> Iterator[str]:
     kinds = [spec.kind for spec in run.schema.specs.values()]
     for name, spec in run.schema.specs.items():
         yield f"- {spec.describe()}" + (f" ({name})" if kinds.count(spec.kind) > 1 else "")
+
+
+def _about_start(run: Run) -> Iterator[str]:
+    """What training went on from, and how."""
+    training = run.config.training
+    if training.start:
+        yield f"- Started from: {training.start} (sha256 {training.start_fingerprint})"
+    if tuned := in_words(run.config, run.schema):
+        yield f"- {tuned[0].upper()}{tuned[1:]}"
 
 
 def _conventions(model_config: Any) -> Iterator[str]:

@@ -281,7 +281,7 @@ class Trainer:
             f"{progress.step}, from which --resume goes on with the highest rate at {rate:.2g}, and "
             f"{no_best if math.isinf(progress.best) else best}. Or train again, with another --out and a lower rate "
             f"(--set training.learning_rate={rate / REWIND_FACTOR / 3:.2g}), a longer warm-up "
-            f"(--set training.warmup_steps={max(20, 4 * training.warmup_steps)}) or clipping "
+            f"(--set training.warmup_steps={max(20, 4 * training.warmup)}) or clipping "
             "(--set training.clip_norm=0.5)."
         )
 

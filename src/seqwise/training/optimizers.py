@@ -156,13 +156,13 @@ def rate_at(step: int, config: TrainingConfig) -> float:
         peak = max(1, int(SLANT_PEAK * config.steps))
         done = (step + 1) / peak if step < peak else 1 - (step - peak) / max(1, config.steps - peak)
         return (1 + min(1.0, done) * (SLANT_RATIO - 1)) / SLANT_RATIO
-    if step < config.warmup_steps:
-        return (step + 1) / (config.warmup_steps + 1)
+    if step < config.warmup:
+        return (step + 1) / (config.warmup + 1)
     if config.schedule in ("constant", "plateau"):
         return 1.0
     if config.schedule == "inverse_sqrt":  # Vaswani et al. 2017, 5.3
-        return math.sqrt((config.warmup_steps + 1) / (step + 1))
-    done = (step - config.warmup_steps) / max(1, config.steps - config.warmup_steps)
+        return math.sqrt((config.warmup + 1) / (step + 1))
+    done = (step - config.warmup) / max(1, config.steps - config.warmup)
     if config.schedule == "cosine":
         return config.final_rate + (1 - config.final_rate) * 0.5 * (1 + math.cos(math.pi * min(1.0, done)))
     return 1 - (1 - config.final_rate) * min(1.0, done)

@@ -17,6 +17,7 @@ from ..settings import DataConfig, renamed_settings
 SECTIONS = ("data", "tokenizer", "model", "training")
 RECIPE = "recipe"  # a settings file may carry the figure it should reach
 FROM_DATA = ("vocab_size", "boundary")  # once settings of the section model
+FROM_BASE = ("start", "start_fingerprint")  # of the section training: what --from named
 BUDGETS = ("minutes", "steps", "epochs")
 
 
@@ -53,7 +54,7 @@ def merged_settings(
     if config_file is not None:
         for section, values in settings_in(config_file).items():
             if section in settings and section != "data":  # the data is named by the command
-                dropped = FROM_DATA if section == "model" else ()
+                dropped = {"model": FROM_DATA, "training": FROM_BASE}.get(section, ())
                 settings[section].update({name: v for name, v in values.items() if name not in dropped})
     for section, named in options.items():
         chosen = {name: value for name, value in named.items() if value is not None}
@@ -74,6 +75,9 @@ def check_overrides(settings: dict[str, dict[str, Any]], model_config: type, whe
     for name in FROM_DATA:
         if name in settings["model"]:
             raise ConfigError(f"{where}: model.{name} comes from the tokenizer; set tokenizer.vocab_size instead.")
+    for name in FROM_BASE:
+        if name in settings["training"]:
+            raise ConfigError(f"{where}: training.{name} is filled in by training; use --from RUN instead.")
     if settings["training"].get("steps", 1) == 0 and len(set(BUDGETS) & set(settings["training"])) == 1:
         raise ConfigError(f"{where}: training.steps = 0 trains nothing; give at least 1 step.")
     for name in set(settings["model"]) - set(settings_of(model_config)):

@@ -15,16 +15,18 @@ from torch import Tensor
 
 from ..config import build, settings_of
 from ..data.schema import ASKED_FOR, LABEL, LABELS, NUMBER, TAG, Schema, TokenSpec
+from ..data.span_store import SpanStore
 from ..data.text_examples import TextStore
 from ..errors import CheckpointError, ConfigError
 from ..goals import AnyGoal
 from ..goals.goal import OnProgress, Tell
 from ..machine import check_memory
 from ..models import MODELS, Family, family, num_parameters
+from ..models.adapters import adapt, is_adapted
 from ..models.build import sees_all
 from ..run import Run, RunConfig, check_free, load_weights
 from ..settings import DataConfig, TokenizerConfig, TrainingConfig
-from ..tasks import Task, goal_of, task_for, task_named
+from ..tasks import ALSO_READ_AS, Task, goal_of, task_for, task_named
 from ..wording import counted
 from .borrowed import Features
 from .learners import LEARNERS, choose_device, freeze
@@ -33,10 +35,9 @@ from .request import Request
 from .session import Session, learner_of
 from .sizing import DEFAULT_MINUTES, fitting_heads, min_training_bytes, narrowed, suggest
 from .transfer import Transfer, transfer
+from .tuning import check_lengths, in_words, own_weights, rule_for, with_base
 from .word_vectors import StartVectors
 
-NOT_OF_THE_BODY = ("pooling", "max_steps", "pairing", "label_weights", "threshold", "crf")
-"""Settings of a model that change no weight of its body."""
 MAX_VALID_TOKENS = 250_000  # for a validation while training
 
 
@@ -64,6 +65,7 @@ def prepare(
         tell(sentence)
     schema = schema or task.schema(data, tokenizer, tell, base.schema if base is not None else None)
     check_does(request.model, schema, data.name)
+    _fill_in_budget(settings["training"], row, base, schema)
     features = Features.of(path) if (path := settings["model"].get("features")) else None
     if features is not None:
         schema, settings["model"] = features.spelled(schema), {**settings["model"], **features.settings()}
@@ -80,6 +82,8 @@ def prepare(
     config = RunConfig(request.model, data_config, tokenizer, sized.model, sized.training, task=task.name)
     _check_fits(row, config, schema, len(stores["train"]))
     tell(sizes_in_words(config, schema))
+    if tuned := in_words(config, schema):
+        tell(tuned)
     weights = _initial_weights(base, features, vectors, config, schema, settings["model"], tell)
     stores = limited(stores, config.training)
     return Session(Run.create(request.out, config, schema, initial_weights=weights), task, data, stores)
@@ -98,7 +102,7 @@ def _initial_weights(
     weights = None
     if base is not None:
         moved = transferred(base, config, schema, asked)
-        weights = moved.weights
+        weights = own_weights(moved, schema) if is_adapted(config.model) else moved.weights
         if moved.started or moved.grown:
             for sentence in moved.sentences():
                 tell(sentence)
@@ -118,14 +122,17 @@ def limited(stores: dict[str, Any], config: TrainingConfig) -> dict[str, Any]:
     """With as many rows of the training part as were asked for."""
     if not config.train_examples:
         return stores
-    if not isinstance(stores["train"], TextStore):
-        raise ConfigError("training.train_examples goes with texts that have labels or tags; drop it.")
+    if not isinstance(stores["train"], TextStore | SpanStore):
+        raise ConfigError("training.train_examples goes with texts that have labels, tags or questions; drop it.")
     return {**stores, "train": stores["train"].sample(config.train_examples, config.seed)}
 
 
 def choose_task(request: Request) -> Task:
     """The task that was asked for, or that the data is taken for; the family must do it."""
     found = task_named(task_for(request.task, request.source, request.columns or ()))
+    if request.task is None and not family(request.model).does_some(found.kinds):
+        others = [task_named(name) for name in ALSO_READ_AS.get(found.name, ())]
+        found = next((other for other in others if family(request.model).does_some(other.kinds)), found)
     doing = [name for name, row in MODELS.items() if row.does_some(found.kinds)]
     if request.model not in doing:
         raise ConfigError(
@@ -159,10 +166,15 @@ def _checked_settings(request: Request, row: Family, task: Task) -> dict[str, di
     check_overrides(settings, row.config, request.where)
     if settings["tokenizer"].get("kind", row.tokenizer.get("kind")) == row.tokenizer.get("kind"):
         settings["tokenizer"] = {**row.tokenizer, **settings["tokenizer"]}
-    if learners[0].needs_budget and not set(BUDGETS) & set(settings["training"]):
-        settings["training"]["minutes"] = DEFAULT_MINUTES
     choose_device(build(TrainingConfig, settings["training"], section="training", where=request.where).device)
     return settings
+
+
+def _fill_in_budget(training: dict[str, Any], row: Family, base: Run | None, schema: Schema) -> None:
+    """Minutes, where nothing was asked for; what is fine-tuned has its own number of epochs."""
+    is_open = LEARNERS[row.learns[schema.kind]].needs_budget and not set(BUDGETS) & set(training)
+    if is_open and rule_for(base, schema) is None:
+        training["minutes"] = DEFAULT_MINUTES
 
 
 def check_does(model: str, schema: Schema, name: str) -> None:
@@ -217,7 +229,13 @@ def _choose_sizes(
     if "context" in asked:
         training["context"] = asked["context"]
     if base is not None:
-        model, training = _settings_of_base(base, model, training, schema)
+        rule = rule_for(base, schema)
+        rows = min(len(stores["train"]), settings["training"].get("train_examples") or len(stores["train"]))
+        tuning = None if rule is None else rule(base, rows)
+        has_adapter = asked.get("adapter", "none") != "none"
+        model, training = with_base(base, (model, training), schema, tuning, has_adapter=has_adapter)
+        training |= {"start": str(base.path.resolve()), "start_fingerprint": base.fingerprint}
+        training = {name: value for name, value in training.items() if not _is_set(name, settings["training"])}
     model_config: Any = build(row.config, {**model, **asked}, section="model", where=request.where)
     chosen = build(TrainingConfig, {**training, **settings["training"]}, section="training", where=request.where)
     if chosen.minutes is None or row.learns[schema.kind] != "gradients":  # else it is found by trying
@@ -225,22 +243,17 @@ def _choose_sizes(
     if chosen.valid_tokens == 0 and len(stores["valid"]) > MAX_VALID_TOKENS:
         chosen = replace(chosen, valid_tokens=MAX_VALID_TOKENS)
     _check_context(model_config, chosen)
+    if base is None and is_adapted(model_config):
+        raise ConfigError("model.adapter is learned beside a body that knows something already: name it with --from.")
+    if base is not None:
+        check_lengths(base, model_config, stores, data.name)
     return _Sized(model_config, chosen, facts.data)
 
 
-def _settings_of_base(
-    base: Run, model: dict[str, Any], training: dict[str, Any], schema: Schema
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Those of the run that is started from; where something else is asked for, what is not of its body by rule."""
-    if schema.kinds == base.schema.kinds:
-        return vars(base.config.model), {**training, "context": base.config.training.context}
-    by_rule = {name: value for name, value in model.items() if name in NOT_OF_THE_BODY}
-    kept = {**vars(base.config.model), **by_rule}
-    limit = kept.get("context")  # of a model that has one
-    if limit is not None:
-        kept["max_steps"] = min(kept.get("max_steps", 0), limit)
-        training = {**training, "context": min(training["context"], limit)}
-    return kept, training
+def _is_set(name: str, asked: dict[str, Any]) -> bool:
+    """Whether something that was asked for stands in the place of this setting: another budget, another warm-up."""
+    instead = {"epochs": BUDGETS, "warmup_share": ("warmup_steps",)}
+    return bool(set(instead.get(name, ())) & set(asked))
 
 
 def _small_enough(row: Family, settings: dict[str, Any], schema: Schema, limit: int) -> dict[str, Any]:
@@ -264,6 +277,8 @@ def _check_fits(row: Family, config: RunConfig, schema: Schema, train_tokens: in
         "Choose a smaller model.model_dim, training.batch_size or training.context, or compute batches in parts: "
         "training.micro_batches.",
     )
+    if is_adapted(config.model):
+        adapt(built, config.model, [name for name, _ in built.named_parameters() if name.startswith("head.")])
     freeze(built, training.freeze)
 
 

@@ -30,8 +30,8 @@ class Recipe:
 
     title: str
     """What is trained on what."""
-    data: str
-    """The data set."""
+    data: str | list[str]
+    """The data set, or several whose texts are read as one."""
     metric: str
     """Which number of the score is compared: perplexity, nats_per_token, accuracy, …"""
     published: float
@@ -60,6 +60,12 @@ class Recipe:
     """A recipe of elmo that comes first, whose layers this one reads beside each word."""
     vectors: str = ""
     """A recipe of word2vec that comes first, whose vectors the embeddings of this one start from."""
+    imported: str = ""
+    """A model of others that comes first, by its name on the Hugging Face hub, whose body this one keeps."""
+
+    @property
+    def sources(self) -> list[str]:
+        return [self.data] if isinstance(self.data, str) else self.data
 
     def reached(self, value: float) -> bool:
         if self.better == "lower":
@@ -79,12 +85,16 @@ class RecipeFile:
 
     @property
     def task(self) -> Task:
-        return task_named(self.recipe.task or task_of([absolute(self.recipe.data)]))
+        return task_named(self.recipe.task or task_of([absolute(source) for source in self.recipe.sources]))
 
     @property
     def first(self) -> list[str]:
         """Recipes whose runs this one needs."""
         return [name for name in (self.recipe.start, self.recipe.features, self.recipe.vectors) if name]
+
+    def imported_folder(self, out: Path) -> Path:
+        """Where the run of the model of others is, beside this one's."""
+        return out.parent / self.recipe.imported.rpartition("/")[2]
 
     def folder_of(self, name: str, out: Path, *, quick: bool) -> Path:
         """Where the run of a recipe that comes first is, beside this one's."""
@@ -103,8 +113,9 @@ class RecipeFile:
         if self.recipe.vectors:
             overrides.append(f"model.embeddings={self.folder_of(self.recipe.vectors, out, quick=quick)}")
         start_from = self.folder_of(self.recipe.start, out, quick=quick) if self.recipe.start else None
+        start_from = self.imported_folder(out) if self.recipe.imported else start_from
         request = Request.of(
-            self.recipe.data,
+            self.recipe.sources,
             model=self.family,
             out=out,
             task=self.recipe.task or None,

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from ..goals import AnyGoal
-from ..goals.goal import Score, Tell
+from ..goals.goal import ChoosesSettings, Score, Tell
 from ..models import family
 from ..models.contract import Model
 from ..run import Checkpoint, Run
@@ -86,12 +86,27 @@ class Session:
 
     def finish(self, tell: Tell = lambda _: None) -> Score:
         """Score the best model, and write the card."""
+        self._choose_settings(tell)
         best = self.run.load_model()
         self.score = self.score_with(best) if self.score_with else self._score(best, tell)
         for sentence in features_in_words(self.run, best):
             tell(sentence)
         self.run.save_card(write_card(self.run, best, self.score, self.learner.in_words(self.run.config)))
         return self.score
+
+    def _choose_settings(self, tell: Tell) -> None:
+        """Those that are left until learning is over, and that nobody set."""
+        settings = self.run.config.model
+        if not isinstance(self.goal, ChoosesSettings):
+            return
+        chosen = self.goal.chosen_settings(
+            self.run.load_model(), self.goal.take(self.stores["valid"], MAX_FINAL_TOKENS)
+        )
+        chosen = {name: value for name, value in chosen.items() if getattr(settings, name) is None}
+        if chosen:
+            self.run.save_config(replace(self.run.config, model=replace(settings, **chosen)))
+            told = ", ".join(f"model.{name} = {value}" for name, value in chosen.items())
+            tell(f"{told}, chosen on the validation part")
 
     def _score(self, model: Model, tell: Tell) -> Score:
         valid = self.goal.take(self.stores["valid"], MAX_FINAL_TOKENS)

@@ -85,8 +85,8 @@ def _is_same(schema: Schema, new_schema: Schema, name: str) -> bool:
 
 
 def _answers(spec: Spec) -> dict[str, Any]:
-    """What a spec is made of, but for how often each answer was right."""
-    return {name: value for name, value in spec.to_dict().items() if name != "counts"}
+    """What a spec is made of, but for how often each answer was right, and whether there was one at all."""
+    return {name: value for name, value in spec.to_dict().items() if name not in ("counts", "may_lack")}
 
 
 def _summary(names: list[str]) -> str:

@@ -6,9 +6,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...data.schema import LABEL, LABELS, NEXT_TOKEN, NEXT_VALUES, NUMBER, RECONSTRUCTION, SEQUENCE, TAG
+from ...data.schema import (
+    CHOICE,
+    LABEL,
+    LABELS,
+    MASKED_TOKEN,
+    NEXT_TOKEN,
+    NEXT_VALUES,
+    NUMBER,
+    RECONSTRUCTION,
+    SEQUENCE,
+    SPAN,
+    TAG,
+    VECTOR,
+)
 from ...goals.goal import Facts
-from . import answer, next_token, next_values, reconstruction, sequence, tag
+from . import answer, masked_token, next_token, next_values, reconstruction, sequence, span, tag
 from .common import DEFAULT_MINUTES as DEFAULT_MINUTES
 from .common import fitting_heads as fitting_heads
 from .common import min_training_bytes as min_training_bytes
@@ -26,6 +39,10 @@ SIZES: dict[str, Callable[[str, Facts], Sizes]] = {
     TAG: tag.sizes,
     SEQUENCE: sequence.sizes,
     RECONSTRUCTION: reconstruction.sizes,
+    MASKED_TOKEN: masked_token.sizes,
+    VECTOR: answer.sizes,
+    SPAN: span.sizes,
+    CHOICE: answer.sizes,
 }
 """By the kind of target: of which family, given what is known of the data."""
 

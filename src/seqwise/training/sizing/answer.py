@@ -18,6 +18,7 @@ LABEL_SIZES: dict[str, dict[str, Any]] = {
     "gru": {"model_dim": 128},
     "lstm": {"model_dim": 128},
     "gpt": {"num_layers": 2, "model_dim": 64, "num_heads": 2},
+    "bert": {"num_layers": 2, "model_dim": 64, "num_heads": 2, "pooling": "mean"},
 }
 TEXT_SIZES: dict[str, dict[str, Any]] = {
     "window": {"window": 3, "embed_dim": 128, "model_dim": 256},
@@ -26,7 +27,9 @@ TEXT_SIZES: dict[str, dict[str, Any]] = {
     "gru": {"embed_dim": 128, "model_dim": 128, "bidirectional": True},
     "lstm": {"embed_dim": 128, "model_dim": 128, "bidirectional": True},
     "gpt": {"num_layers": 2, "model_dim": 128, "num_heads": 4},
+    "bert": {"num_layers": 2, "model_dim": 128, "num_heads": 4},
 }
+HAVE_A_CONTEXT = ("gpt", "bert")  # a longest row that they can read
 MAX_STEPS = 400  # of a text that a network reads; what stands in the middle of longer ones is left out
 SMALL_TEXT = 2_000_000  # tokens: networks see them often, and more is dropped
 TEXT_EPOCHS = 12
@@ -52,8 +55,8 @@ def _text_sizes(model_name: str, facts: Facts) -> tuple[dict[str, Any], dict[str
     model["dropout"] = 0.5 if is_words and facts.tokens < SMALL_TEXT else 0.2 if is_words else 0.1
     steps = min(MAX_STEPS, max(2, facts.length))
     model["max_steps"] = steps
-    if model_name == "gpt":
-        model |= {"context": steps, "pooling": "mean"}
+    if model_name in HAVE_A_CONTEXT:
+        model |= {"context": max(3, steps), "pooling": "mean"}
     training = {
         "batch_size": max(1, min(32, facts.train_tokens // 8)),
         "context": steps,
@@ -72,8 +75,8 @@ def _sequence_sizes(model_name: str, facts: Facts) -> tuple[dict[str, Any], dict
     model = dict(LABEL_SIZES[model_name])
     if model_name == "conv":
         model["num_layers"] = max(2, math.ceil(math.log2(facts.length + 1)) - 1)  # so that the last step sees the first
-    if model_name == "gpt":
-        model["context"] = max(2, facts.length)
+    if model_name in HAVE_A_CONTEXT:
+        model["context"] = max(3, facts.length)
     if model_name == "lstm":  # forgets about as slowly as the sequence is long (Tallec & Ollivier 2018)
         model["forget_bias"] = round(max(1.0, math.log(max(1, facts.length))), 1)
     training = {

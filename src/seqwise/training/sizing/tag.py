@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...goals.goal import Facts
+from .answer import HAVE_A_CONTEXT
 
 TAG_SIZES: dict[str, dict[str, Any]] = {
     "window": {"window": 5, "embed_dim": 160, "model_dim": 256},
@@ -17,6 +18,7 @@ TAG_SIZES: dict[str, dict[str, Any]] = {
     "gru": {"embed_dim": 160, "model_dim": 192, "bidirectional": True},
     "lstm": {"embed_dim": 160, "model_dim": 192, "bidirectional": True},
     "gpt": {"num_layers": 2, "model_dim": 160, "num_heads": 4},
+    "bert": {"num_layers": 2, "model_dim": 160, "num_heads": 4},
 }
 TAG_EPOCHS = 25
 
@@ -25,9 +27,11 @@ def sizes(model_name: str, facts: Facts) -> tuple[dict[str, Any], dict[str, Any]
     if model_name == "hmm":
         return {"order": 3}, {}
     model: dict[str, Any] = {**TAG_SIZES[model_name], "dropout": 0.5 if facts.tokenizer == "word" else 0.2}
-    model |= {"characters": "conv", "character_dim": 32, "crf": facts.is_structured}
-    if model_name == "gpt":
-        model |= {"context": max(2, facts.length), "dropout": 0.3}
+    model |= {"crf": facts.is_structured} | (
+        {} if model_name == "bert" else {"characters": "conv", "character_dim": 32}
+    )
+    if model_name in HAVE_A_CONTEXT:
+        model |= {"context": max(3, facts.length), "dropout": 0.3}
     training = {
         "batch_size": max(1, min(32, facts.train_tokens // 8)),
         "context": facts.length,

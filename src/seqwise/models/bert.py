@@ -1,0 +1,167 @@
+"""BERT: a Transformer encoder that reads a whole text from both sides, and learns by filling in words left out.
+
+Devlin et al. 2019; Liu et al. 2019 (RoBERTa: no next sentence, full windows); Lan et al. 2020 (ALBERT: all layers share
+their weights, embeddings are narrower than the stream). Fixes in GPT: a word's vector knows what comes after it too.
+The price is that it predicts no next word: some are hidden instead (data/masking.py), and it says which they were.
+
+    x      = norm(embedding of each token + of its place + of its text, 0 or 1)         (1)   ALBERT: widened
+    x      = norm(x + attention(x))           every place sees every other              (2)   L times
+    x      = norm(x + feed_forward(x))                                                  (3)
+    pooled = tanh(W x_1 + b)                  of the first place, which stands for all  (4)
+    p(token at a hidden place) = softmax(table norm(gelu(W x)) + b)                     (5)   layers/heads.py
+    p(the second text follows the first) = softmax(W pooled + b)                        (6)
+
+Norms stand behind what is added (post-norm), as published: weights of others mean the same here.
+
+Shapes: B batch, T steps, C context, E embedding width, D model width, H heads, L layers, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from ..data.batch import Tokens
+from ..data.schema import Schema, TokenSpec
+from ..errors import ConfigError, did_you_mean
+from ..layers.dropout import Dropout
+from ..layers.embeddings import TokenEmbedding, ValueEmbedding
+from ..layers.feed_forward import FeedForward
+from ..layers.multi_head import SelfAttention
+from ..layers.notes import tap
+from ..layers.stream import Stream
+from .adapters import AdaptedConfig
+from .build import build_model, check_heads
+from .contract import Encoded, Fields, State, only
+
+STD = 0.02  # of fresh weights
+NUM_TEXTS = 2
+
+
+SIZES: dict[str, dict[str, Any]] = {
+    "tiny": {"num_layers": 2, "model_dim": 128, "num_heads": 2, "context": 512},
+    "mini": {"num_layers": 4, "model_dim": 256, "num_heads": 4, "context": 512},
+    "small": {"num_layers": 4, "model_dim": 512, "num_heads": 8, "context": 512},
+    "base": {"num_layers": 12, "model_dim": 768, "num_heads": 12, "context": 512},
+    "large": {"num_layers": 24, "model_dim": 1024, "num_heads": 16, "context": 512},
+}
+"""Settings by the name of a size, as published (Turc et al. 2019 for the small ones)."""
+
+
+@dataclass(frozen=True)
+class BERTConfig(AdaptedConfig):
+    size: str = ""
+    """Named size (tiny, mini, small, base, large), from which training takes every setting of the shape that is not set
+    by hand."""
+    context: int = 128
+    """Longest row the model can read, in tokens: it has a vector for each place."""
+    num_layers: int = 4
+    """Blocks of attention and feed-forward."""
+    model_dim: int = 256
+    """Width of the stream that the blocks add to."""
+    num_heads: int = 4
+    """Attention heads; model_dim is split evenly between them."""
+    feed_forward_dim: int | None = None
+    """Width inside the feed-forward layer; four times model_dim where not set."""
+    embed_dim: int | None = None
+    """Width of the embeddings, which a matrix widens to model_dim (ALBERT); as wide as that where not set."""
+    activation: Literal["gelu", "gelu_tanh", "relu"] = "gelu"
+    """Nonlinearity of the feed-forward layer, and of the head that fills in words."""
+    norm_epsilon: float = 1e-12
+    """What a norm adds to the variance, which keeps the division from zero."""
+    shared_layers: bool = False
+    """One block, read through `num_layers` times (ALBERT), instead of one for each layer."""
+
+    @property
+    def reads_both_ways(self) -> bool:
+        return False  # every place has seen all of the row: no end of it is more than the other
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.size and self.size not in SIZES:
+            raise ConfigError(f'model.size = "{self.size}" is not known. {did_you_mean(self.size, SIZES)}')
+        if not self.norm_epsilon > 0:
+            raise ConfigError(f"model.norm_epsilon = {self.norm_epsilon} should be above 0.")
+        if self.characters != "none" or self.feature_sizes:
+            raise ConfigError(
+                "bert reads its tokens alone: model.characters and model.features go with other families."
+            )
+        if self.context < 3:
+            raise ConfigError(f"model.context = {self.context} should be at least 3.")
+        check_heads(self.model_dim, self.num_heads)
+
+
+class Block(nn.Module):
+    def __init__(self, config: BERTConfig):
+        super().__init__()
+        D = config.model_dim
+        # no dropout inside of attention: the fused kernel for CPUs has none (models/gpt.py)
+        self.attention = SelfAttention(D, config.num_heads, bias=True)
+        self.attention_norm = nn.LayerNorm(D, eps=config.norm_epsilon)
+        self.feed_forward = FeedForward(D, config.feed_forward_dim or 4 * D, config.activation, bias=True)
+        self.feed_forward_norm = nn.LayerNorm(D, eps=config.norm_epsilon)
+        self.dropout = Dropout(config.dropout)
+
+    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        x = self.attention_norm(x + self.dropout(self.attention(x, mask)))  # (2)
+        return tap(self, "stream", self.feed_forward_norm(x + self.dropout(self.feed_forward(x))))  # (3)
+
+
+class BERTBody(nn.Module):
+    carries_state = False
+
+    def __init__(self, config: BERTConfig, schema: Schema):
+        super().__init__()
+        D, E = config.model_dim, config.embed_dim or config.model_dim
+        self.config, self.context, self.output_dim = config, config.context, D
+        spec = schema.only_input()
+        self.embedding: TokenEmbedding | ValueEmbedding = (
+            TokenEmbedding(spec.size, E, std=STD) if isinstance(spec, TokenSpec) else ValueEmbedding(spec.size, E)
+        )
+        self.positions, self.texts = nn.Embedding(config.context, E), nn.Embedding(NUM_TEXTS, E)
+        self.norm = nn.LayerNorm(E, eps=config.norm_epsilon)
+        self.widen = nn.Linear(E, D) if E != D else None
+        self.dropout = Dropout(config.dropout)
+        self.blocks = nn.ModuleList(Block(config) for _ in range(1 if config.shared_layers else config.num_layers))
+        self.pooler = nn.Linear(D, D)
+        self._initialise()
+
+    def _initialise(self) -> None:
+        for name, parameter in self.named_parameters():
+            if parameter.dim() == 2 and not name.startswith("embedding."):
+                nn.init.normal_(parameter, std=STD)
+            elif name.endswith("bias"):
+                nn.init.zeros_(parameter)
+
+    def initial_state(self, batch_size: int) -> State:
+        return State({})
+
+    def encode(self, inputs: Fields, state: State | None = None, *, with_layers: bool = False) -> Encoded:
+        field = only(inputs)
+        T = field.shape[1]
+        if self.context < T:
+            raise ConfigError(
+                f"{T} tokens are more than the model's context of {self.context}. "
+                "Use shorter texts (model.max_steps), or train with a larger model.context."
+            )
+        x = self.embedding(field) + self.positions.weight[:T]  # (B, T, E)
+        texts = field.segments if isinstance(field, Tokens) else None
+        x = x + (self.texts.weight[0] if texts is None else self.texts(texts.clamp(max=NUM_TEXTS - 1)))
+        x = self.dropout(self.norm(x))  # (1)
+        if self.widen is not None:
+            x = self.widen(x)  # (B, T, D)
+        mask = None if field.is_step is None else field.is_step[:, None, None]  # (B, 1, 1, T): padding is not looked at
+        layers = [x]
+        for layer in range(self.config.num_layers):
+            x = self.blocks[layer % len(self.blocks)](x, mask)
+            layers.append(x)
+        pooled = torch.tanh(self.pooler(x[:, 0]))  # (B, D)  (4)
+        stream = Stream(x, field.is_step, tuple(layers) if with_layers else (), pooled)
+        return Encoded((stream,), None)
+
+
+def build_bert(config: BERTConfig, schema: Schema) -> nn.Module:
+    return build_model(BERTBody(config, schema), config, schema)

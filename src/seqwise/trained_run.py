@@ -1,0 +1,435 @@
+"""A trained run from Python: everything that one can ask of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .config import build
+from .data.pipes import owned
+from .data.schema import MASKED_TOKEN, VECTOR, TokenSpec
+from .decoding import DecodingConfig, Hypothesis, generate
+from .decoding.translate import Answer
+from .errors import ConfigError, DataError, SeqwiseError
+from .evaluation.search_report import WIDTHS, SearchReport
+from .goals import AnyGoal
+from .goals.goal import AnswersLines, AnswersRows, OnProgress, ScoreOptions, Tell
+from .goals.sequence import SequenceGoal
+from .goals.vector import no_answers
+from .inspection.options import InspectOptions
+from .run import Run
+from .signatures import takes
+from .tasks import ReadsQuestions, Task, goal_of, task_named
+from .text import Tokenizer
+from .text.unseen import unseen_in
+from .training.overrides import check_present
+from .wording import all_speak_python, counted
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from .data.word_vectors import WordVectors
+    from .evaluation.filling import Filling
+    from .evaluation.probes import Probes
+    from .evaluation.sentence_search import Hit
+    from .evaluation.sentence_vectors import TextEncoder
+    from .evaluation.span_answers import FoundSpan
+    from .inspection.inspect import Inspection
+    from .inspection.invariances import Invariance
+
+
+@all_speak_python
+class TrainedRun:
+    """A run folder with its model, ready to use."""
+
+    def __init__(self, path: str | Path):
+        self.run = Run.open(Path(path))
+        self.path = self.run.path
+
+    def _facts(self) -> dict[str, str]:
+        """What the run is, without loading its model."""
+        config, unit = self.run.config, self.goal.unit.rstrip("s")
+        losses = [report["valid"] for report in self.run.read_log() if report.get("valid") is not None]
+        steps = max((report["step"] for report in self.run.read_log()), default=0)
+        facts = {"model": config.model_name, "task": config.task, "data": config.data.description}
+        main = self.run.schema.main_spec
+        if isinstance(main, TokenSpec):
+            facts["tokenizer"] = f"{main.tokenizer.kind}, {counted(main.size, 'token')}"
+        facts["trained"] = counted(steps, "step") if steps else "not yet"
+        return facts | ({"best validation": f"{min(losses):.4f} nats per {unit}"} if losses else {})
+
+    def __repr__(self) -> str:
+        facts = self._facts()
+        what = f"{facts.pop('model')} on {facts.pop('task')}"
+        told = [f"{name} {value}" for name, value in facts.items() if name != "data"]
+        return f"<TrainedRun {self.path}: {'; '.join([what, *told])}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        left = 'style="text-align: left"'
+        rows = "".join(
+            f"<tr><th {left}>{escape(name)}</th><td {left}>{escape(value)}</td></tr>"
+            for name, value in self._facts().items()
+        )
+        return f"<table><caption>{escape(str(self.path))}</caption>{rows}</table>"
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        self._check_answers()
+        return self.run.tokenizer
+
+    @cached_property
+    def model(self) -> Any:
+        return self.run.load_model()
+
+    def prompt_ids(self, prompt: str) -> list[int]:
+        """A prompt as ids, behind what stood before a text in training: the boundary token, or the one that an imported
+        vocabulary has for that."""
+        tokenizer = self.tokenizer
+        begin = self.run.schema.target(self.run.schema.main, TokenSpec).begin
+        return [begin, *tokenizer.encode(prompt).tolist()]
+
+    @takes(DecodingConfig)
+    def hypotheses(self, prompt: str = "", **search: Any) -> list[Hypothesis]:
+        """The continuations of a prompt with their log-probabilities; settings as in `DecodingConfig`."""
+        config = build(DecodingConfig, search, section="decoding")
+        return generate(self.model, [self.prompt_ids(prompt)], config)[0]
+
+    @takes(DecodingConfig)
+    def generate(self, prompt: str = "", **search: Any) -> str:
+        """The prompt and its best continuation as text; settings as in `DecodingConfig`."""
+        return prompt + self.text_after(prompt, self.hypotheses(prompt, **search)[0].tokens)
+
+    def text_after(self, prompt: str, tokens: Sequence[int]) -> str:
+        """A continuation as it is written behind its prompt: with the space before a word that follows a word."""
+        before = self.tokenizer.encode(prompt).tolist()
+        written = self.tokenizer.decode([*before, *tokens])
+        beginning = self.tokenizer.decode(before)
+        if not written.startswith(beginning):  # tokens may complete a character that the prompt began
+            return self.tokenizer.decode(tokens)
+        is_spaced = prompt[-1:].isspace() and not beginning.endswith(prompt[-1])  # words leave spaces out
+        return written[len(beginning) :].removeprefix(" " if is_spaced else "")
+
+    @property
+    def task(self) -> Task:
+        return task_named(self.run.config.task)
+
+    @property
+    def goal(self) -> AnyGoal:
+        """What is done about what the run was trained to answer."""
+        return goal_of(self.task, self.run.schema)
+
+    def _check_answers(self) -> None:
+        if self.run.schema.kind == VECTOR:
+            raise no_answers(self.path)
+
+    @takes(ScoreOptions, default=None)
+    def evaluate(
+        self,
+        data: str | Path | None = None,
+        *,
+        split: str | None = None,
+        on_progress: OnProgress = lambda *_: None,
+        tell: Tell = lambda _: None,
+        **options: Any,
+    ) -> Any:
+        """How well the model does on the run's own test part (valid where it has none), or on other data.
+
+        Data that is the run's own by its fingerprint, wherever it lies now, is scored by the same part.
+        `on_progress` is told (what, done, of how many) where that takes long, `tell` what other data was taken for.
+        Text: `view` ("disjoint", "sliding", "carried"), `context`, `stride`. Numbers: `horizon`, `season`. Pairs: the
+        others.
+        """
+        self._check_answers()
+        options = {name: value for name, value in options.items() if value is not None}
+        for name in set(options) - set(self.goal.score_options):
+            known = ", ".join(self.goal.score_options) or "none"
+            raise ConfigError(f"{name} does not apply to {self.task.name}; options are: {known}.")
+        opened, part = self._open(data, split, is_scored=True, tell=tell)
+        store = self.task.store(opened, part, self.run.schema)
+        scored = f"{part}:{opened.fingerprint[:8]}"
+        config = self.run.config.data
+        return self.goal.score(
+            self.model, store, self.run.schema, config, scored=scored, on_progress=on_progress, **options
+        )
+
+    def predict(
+        self,
+        data: str | Path | None = None,
+        *,
+        split: str | None = None,
+        horizon: int | None = None,
+        seed: int = 0,
+    ) -> Iterator[str]:
+        """Lines of answers: forecasts of what comes after the data, labels, tags of a text, or answers to sources.
+
+        Numbers: `horizon`, how many steps are forecast. `answers` can be told how to search.
+        """
+        opened, part = self._open_questions(data, split)
+        options = {"seed": seed} if horizon is None else {"seed": seed, "horizon": horizon}
+        store = self.task.store(opened, self.goal.predicted(list(opened.parts), part), self.run.schema)
+        return self.goal.predict(self.model, store, self.run.schema, self.run.config.data, **options)
+
+    def predictions(self, data: str | Path | None = None, *, split: str | None = None) -> Iterator[dict[str, Any]]:
+        """Labels and tags: what `predict` writes, for programs: answers with their probabilities."""
+        opened, part = self._open_questions(data, split)
+        return self._rows_goal.answers(self.model, self.task.store(opened, part, self.run.schema), self.run.schema)
+
+    def _open_questions(self, data: str | Path | None, split: str | None) -> tuple[Any, str]:
+        """A file to be answered needs no answers."""
+        self._check_answers()
+        if data is None or split is not None or not isinstance(self.task, ReadsQuestions):
+            return self._open(data, split, command="predict")
+        source = owned([data], self.task.name)[0]
+        return self.task.open_questions(source, self.run.schema, self.run.config.data)
+
+    @property
+    def _rows_goal(self) -> AnswersRows:
+        if not isinstance(self.goal, AnswersRows):
+            raise ConfigError(
+                f"{self.path} was trained on {self.task.name}; only labels and tags are answered row by row."
+            )
+        return self.goal
+
+    def answer_texts(self, texts: Sequence[str | Sequence[str]]) -> list[dict[str, Any]]:
+        """Labels and tags: the answer to each text, with probabilities; pairs of texts as (first, second).
+
+        >>> run.answer_texts(["a fine film"])
+        [{"label": "1", "probabilities": {"1": 0.93, "0": 0.07}}]
+        """
+        goal = self._rows_goal
+        if not isinstance(self.task, ReadsQuestions):
+            raise ConfigError(
+                f"{self.path} was trained on {self.task.name}; only models of labels and tags answer texts."
+            )
+        return list(goal.answers(self.model, self.task.questions(texts, self.run.schema), self.run.schema))
+
+    def sources(self, data: str | Path | None = None, *, split: str | None = None) -> Iterator[str]:
+        """Pairs: the sources of the run's own test part, or of other data."""
+        opened, part = self._open(data, split, command="predict")
+        return (source for source, _ in opened.parts[part])
+
+    @takes(DecodingConfig, default=None, without=("stop",))
+    def answers(self, lines: Iterable[str], *, with_alignments: bool = False, **search: Any) -> Iterator[Answer]:
+        """Pairs: an answer for each line, with scores; settings as in `DecodingConfig`, by default a beam of five."""
+        if not isinstance(self.goal, AnswersLines):
+            raise ConfigError(f"{self.path} was trained on {self.task.name}; only models of pairs answer line by line.")
+        config, schema = self.run.config.data, self.run.schema
+        return self.goal.answer_lines(self.model, lines, schema, config, with_alignments=with_alignments, **search)
+
+    def report_on_search(
+        self,
+        data: str | Path | None = None,
+        *,
+        split: str | None = None,
+        limit: int | None = None,
+        widths: Sequence[int] = WIDTHS,
+        length_penalty: float | None = None,
+        length_form: str | None = None,
+    ) -> SearchReport:
+        """How far beam search can be trusted on the run's own test part, or on other data; on `limit` pairs at most."""
+        if not isinstance(self.goal, SequenceGoal):
+            raise ConfigError(f"{self.path} was trained on {self.task.name}; there is a search to report on for pairs.")
+        opened, part = self._open(data, split, is_scored=True)
+        store = self.task.store(opened, part, self.run.schema)
+        store = store if limit is None else store.pairs(limit)
+        config, search = self.run.config.data, {"length_penalty": length_penalty, "length_form": length_form}
+        return self.goal.report_on_search(self.model, store, self.run.schema, config, widths, **search)
+
+    @takes(DecodingConfig, default=None, without=("stop",))
+    def translate(self, text: str, **search: Any) -> str:
+        """Pairs: the best target for one source; settings as in `answers`."""
+        return next(self.answers([text], **search)).text
+
+    def _open(
+        self,
+        data: str | Path | None,
+        split: str | None,
+        *,
+        is_scored: bool = False,
+        tell: Tell = lambda _: None,
+        command: str = "evaluate",
+    ) -> tuple[Any, str]:
+        """The run's own data, or other data, and which part of it; what is scored should not be what was learned.
+
+        `command` can be told other data by its name.
+        """
+        config = self.run.config.data
+        named = None if data is None else owned([data], self.task.name)[0]
+        own = None if named is None or not is_scored else self._own_data(named)
+        if own is not None:
+            opened, part = own, split or ("test" if "test" in own.parts else "valid")
+            tell(f"{data} holds the data of {self.path}: its {part} part is read, which was not trained on")
+        elif named is not None:
+            opened, part = self.task.open_other(named, split, self.run.schema, config)
+            tell(opened.description)
+            for sentence in opened.notes:
+                tell(sentence)
+        elif not config.source:
+            raise DataError(
+                f"{self.path} was {config.description}; its text is not known. "
+                f"Name a file: seqwise {command} {self.path} FILE"
+            )
+        else:
+            check_present(self.run, config, f"seqwise {command} {self.path} NEWPATH")
+            opened = self.task.open(config)
+            part = split or ("test" if "test" in opened.parts else "valid")
+            if opened.fingerprint != config.fingerprint:
+                raise DataError(
+                    f"{', '.join(config.source)} has changed since {self.path} was trained, so its {part} part "
+                    f"cannot be used. Restore it, or name a file: seqwise {command} {self.path} FILE"
+                )
+        if part not in opened.parts:
+            raise DataError(f"{opened.name} has no {part} part; it has {', '.join(opened.parts)}.")
+        return opened, part
+
+    def _own_data(self, data: str) -> Any | None:
+        """The data that the run was trained on, where it is what lies here, by its fingerprint."""
+        names = [data] if Path(data).exists() else data.split(",")
+        try:
+            opened = self.task.open(replace(self.run.config.data, source=names))
+        except SeqwiseError:
+            return None
+        return opened if opened.fingerprint == self.run.config.data.fingerprint else None
+
+    def unseen_text(self, num_chars: int) -> str | None:
+        """The beginning of the run's own test or valid part, of pairs its first source; None where it is no text."""
+        opened, part = self._open(None, None)
+        return self.goal.beginning_of_text(opened, part, num_chars)
+
+    def unseen_store(self) -> Any:
+        """The run's own test or valid part, as its task stores it."""
+        return self._unseen
+
+    @cached_property
+    def _unseen(self) -> Any:
+        opened, part = self._open(None, None)
+        return self.task.store(opened, part, self.run.schema)
+
+    def fill(self, text: str, *, num: int = 5) -> list[Filling]:
+        """The most probable words for each [MASK] of a text."""
+        from .evaluation.filling import fill
+
+        if self.run.schema.kind != MASKED_TOKEN:
+            raise ConfigError(
+                f"{self.path} is a {self.run.config.model_name} model of {self.run.config.task}: it fills in no hidden "
+                "words. Train one that does: seqwise train DATA --model bert."
+            )
+        return fill(self.model, self.run.schema.input("tokens", TokenSpec), text, num=num)
+
+    def answer(self, question: str, context: str, *, num: int = 1) -> list[FoundSpan]:
+        """Spans: the answers to a question that a passage holds, best first, with their probabilities and places.
+
+        >>> run.answer("Where is the key?", "The key is in the blue box.")[0].text
+        "in the blue box"
+        """
+        from .goals.span import SpanGoal
+        from .tasks.span import SpanTask
+
+        if not isinstance(self.goal, SpanGoal) or not isinstance(self.task, SpanTask):
+            raise ConfigError(
+                f"{self.path} is a {self.run.config.model_name} model of {self.run.config.task}: it finds no answers "
+                "in passages. Train one that does: seqwise train rooms --model bert, or start from it with --from."
+            )
+        asked = self.task.questions([(question, context)], self.run.schema, self.run.config.data.stride)
+        return self.goal.answer(self.model, asked, num)[0]
+
+    def encoder(self, *, pooling: str | None = None, normalise: bool | None = None) -> TextEncoder:
+        """What makes vectors of texts, by `pooling` ("mean", "cls", "last", "max"); as the run says, else the mean."""
+        from .evaluation.sentence_vectors import TextEncoder
+
+        return TextEncoder(self.run, self.model, pooling=pooling, normalise=normalise)
+
+    def embed(
+        self,
+        texts: Sequence[str],
+        *,
+        pooling: str | None = None,
+        normalise: bool | None = None,
+        tell: Tell = lambda _: None,
+        on_progress: OnProgress = lambda *_: None,
+    ) -> np.ndarray:
+        """A vector for each text, (N, D); `tell` is told how many were empty, or longer than the model can read."""
+        found = self.encoder(pooling=pooling, normalise=normalise).embed(texts, on_progress=on_progress)
+        for sentence in found.notes():
+            tell(sentence)
+        return found.vectors
+
+    def search(
+        self,
+        corpus: str | Path,
+        queries: Sequence[str],
+        *,
+        num: int = 5,
+        columns: Sequence[str] = (),
+        pooling: str | None = None,
+        use_cache: bool = True,
+        on_progress: OnProgress = lambda *_: None,
+    ) -> list[list[Hit]]:
+        """For each query, the texts of a file nearest to it by cosine: its lines, or the `columns` of a table."""
+        from .evaluation.sentence_search import read_corpus, search
+
+        encoder, texts = self.encoder(pooling=pooling), read_corpus(corpus, columns)
+        return search(encoder, texts, queries, num=num, use_cache=use_cache, on_progress=on_progress)
+
+    @cached_property
+    def words(self) -> WordVectors:
+        """The words of the model with their vectors: neighbours, similarity, analogies."""
+        from .training.word_vectors import words_of
+
+        return words_of(self.run)
+
+    @takes(InspectOptions)
+    def inspect(self, text: str | None = None, *, target: str | None = None, **options: Any) -> Inspection:
+        """What goes on inside the model while it reads a text, or its own held-out data; settings: `InspectOptions`."""
+        from .inspection.inspect import inspect_run
+
+        options["analogies"] = tuple(options.get("analogies", ()))
+        return inspect_run(self, text, target=target, options=InspectOptions(**options))
+
+    def probe(
+        self,
+        data: str | Path,
+        *,
+        task: str | None = None,
+        columns: Sequence[str] = (),
+        split: str = "test",
+        tell: Tell = lambda _: None,
+    ) -> Probes:
+        """What each layer knows of labels or tags: a linear probe on each, trained on the data's training part.
+
+        `split` is the part that probes are judged on.
+        """
+        from .evaluation.probes import probe_layers
+        from .training.probing import probe_stores
+
+        train, judged = probe_stores(
+            self.run, self.model, str(data), task=task, columns=columns, split=split, tell=tell
+        )
+        return probe_layers(self.model, train, judged)
+
+    def check(
+        self, data: str | Path | None = None, *, split: str | None = None, tell: Tell = lambda _: None
+    ) -> list[Invariance]:
+        """What every model should keep, measured on the run's test part (valid where it has none), or on other data.
+
+        Padding, the other rows of a batch and what comes later change no log-probability; micro-batches give the
+        gradient of the whole batch, steps what the parallel pass gives; saving loses nothing; probabilities sum to one.
+        `tell` is told what other data was taken for.
+        """
+        from .inspection.invariances import check_run
+
+        opened, part = self._open(data, split, is_scored=True, tell=tell, command="check")
+        return check_run(self.run, self.model, self.task.store(opened, part, self.run.schema))
+
+    def about_prompt(self, prompt: str) -> Iterator[str]:
+        """What a user should know about a prompt: characters never seen, more tokens than the model can see."""
+        yield from unseen_in(self.tokenizer, prompt)
+        ids, context = self.tokenizer.encode(prompt), self.model.context
+        if context is not None and len(ids) >= context:
+            read = counted(len(ids), "token")
+            yield f"the prompt has {read} and the model sees {context}: it reads the end of the prompt only"
