@@ -255,6 +255,8 @@ def answers_of(run: Run, names: HeadNames) -> Answers:
     notes = []
     if schema.kind != NUMBER and config.threshold != 0.5:
         notes.append(f"model.threshold = {config.threshold} is not in it: take probabilities, and apply it to them")
+    if 0 < config.max_steps < config.context:
+        notes.append(f"of texts with more than {config.max_steps} tokens the middle is left out here, and not there")
     return Answers("ForSequenceClassification", schema, {**settings, "problem_type": PROBLEMS[schema.kind]}, notes)
 
 

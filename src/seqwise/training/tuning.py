@@ -35,6 +35,7 @@ FEW_ROWS = 5_000  # below, batches are half as large
 RECURRENT_EPOCHS = 4
 UNFROZEN_AFTER = 1 / 16  # of all epochs, one more layer
 BY_TEXT = (NEXT_TOKEN, RECONSTRUCTION)
+READ_AT_LEAST = 128  # tokens: a base knows more places than short rows show, and asked for longer texts it reads them
 NOT_OF_THE_BODY = ("pooling", "max_steps", "pairing", "label_weights", "threshold", "crf", "max_answer")
 """Settings of a model that change no weight of its body."""
 CHOSEN_AT_THE_END: dict[str, Any] = {"none_threshold": None}
@@ -164,7 +165,8 @@ def with_base(
             kept |= tuning.model
             training = {**training, **tuning.training}
         if limit is not None:
-            kept["max_steps"] = min(by_rule.get("max_steps", 0), limit)
+            longest = by_rule.get("max_steps", 0)
+            kept["max_steps"] = min(max(longest, READ_AT_LEAST), limit) if longest else 0
             training = {**training, "context": min(training["context"], limit)}
     if has_adapter:
         training |= {"optimizer": "adamw", "learning_rate": ADAPTER_RATE * _rate(kept["model_dim"])}
