@@ -16,7 +16,7 @@ from torch import Tensor
 
 from seqwise.api import TrainedRun
 from seqwise.data.batch import Tags, Tokens
-from seqwise.data.schema import LABEL, LABELS, MASKED_TOKEN, NEXT_TOKEN, NUMBER, TAG, VECTOR
+from seqwise.data.schema import LABEL, LABELS, MASKED_TOKEN, NEXT_TOKEN, NUMBER, SPAN, TAG, VECTOR
 from seqwise.interop.hf import export_hf, import_hf
 from seqwise.run import Run
 
@@ -71,10 +71,12 @@ CASES: dict[str, tuple[str, str, Callable[[], Any], str]] = {
     ),
     "Bert number": ("bert", "BertForSequenceClassification", lambda: bert(num_labels=1), NUMBER),
     "Bert tags": ("bert", "BertForTokenClassification", lambda: bert(**NAMES), TAG),
+    "Bert spans": ("bert", "BertForQuestionAnswering", bert, SPAN),
     "RobertaModel": ("roberta", "RobertaModel", roberta, VECTOR),
     "RobertaForMaskedLM": ("roberta", "RobertaForMaskedLM", roberta, MASKED_TOKEN),
     "Roberta label": ("roberta", "RobertaForSequenceClassification", lambda: roberta(**NAMES), LABEL),
     "Roberta tags": ("roberta", "RobertaForTokenClassification", lambda: roberta(**NAMES), TAG),
+    "Roberta spans": ("roberta", "RobertaForQuestionAnswering", roberta, SPAN),
     "DistilBertModel": ("bert", "DistilBertModel", distilbert, VECTOR),
     "DistilBertForMaskedLM": ("bert", "DistilBertForMaskedLM", distilbert, MASKED_TOKEN),
     "DistilBert tags": ("bert", "DistilBertForTokenClassification", lambda: distilbert(**NAMES), TAG),
@@ -95,11 +97,16 @@ CASES: dict[str, tuple[str, str, Callable[[], Any], str]] = {
         NEXT_TOKEN,
     ),
 }
+INTO_BERT: dict[str, tuple[str, str, Callable[[], Any], str]] = {
+    "DistilBert label": ("bert", "DistilBertForSequenceClassification", lambda: distilbert(**NAMES), LABEL),
+    "DistilBert spans": ("bert", "DistilBertForQuestionAnswering", distilbert, SPAN),
+}
+"""Those that do not come back as what they were."""
 
 
 def saved(name: str, folder: Path) -> Any:
     """A model of random weights, in a folder beside its tokenizer."""
-    tokens, kind, config, _ = CASES[name]
+    tokens, kind, config, _ = (CASES | INTO_BERT)[name]
     torch.manual_seed(0)
     model = getattr(transformers, kind)(config()).eval()
     for parameter in model.parameters():
@@ -127,6 +134,8 @@ def ours(run: Run) -> list[Tensor]:
             found.append(head.logits(stream, Tags(torch.zeros_like(steps), steps)))
         elif run.schema.kind == NEXT_TOKEN:
             found.append(head.expect(stream.hidden))
+        elif run.schema.kind == SPAN:
+            found += list(head.output(stream.hidden).unbind(dim=-1))
         else:
             found.append(head.output(stream.pooled))
     return found
@@ -140,6 +149,8 @@ def theirs(model: Any, run: Run) -> list[Tensor]:
         out = model(torch.from_numpy(ids).unsqueeze(0))
         if run.schema.kind == VECTOR:
             found.append(out.last_hidden_state)
+        elif run.schema.kind == SPAN:
+            found += [out.start_logits, out.end_logits]
         elif "next" in run.schema.targets:
             found += [out.prediction_logits, out.seq_relationship_logits]
         elif run.schema.kind == NEXT_TOKEN:
@@ -166,6 +177,40 @@ def test_a_model_computes_the_same_here_and_back_there(name: str, tmp_path: Path
     before, now = run.load_model().state_dict(), again.load_model().state_dict()
     assert before.keys() == now.keys()
     assert all(torch.equal(before[name], now[name]) for name in before)
+
+
+@pytest.mark.parametrize("name", ["DistilBert label", "DistilBert spans"])
+def test_heads_of_distilbert_are_read(name: str, tmp_path: Path, terminal: Any) -> None:
+    model, run = saved(name, tmp_path / "theirs"), import_hf(tmp_path / "theirs", tmp_path / "run")
+    for found, wanted in zip(ours(run), theirs(model, run), strict=True):
+        torch.testing.assert_close(found, wanted, **CLOSE)
+    if run.schema.kind == LABEL:  # theirs are read through a ReLU, and what is written is a BERT
+        assert "model.pooler_activation=tanh" in terminal.refuses("export", run.path, "back", "--to", "hf")
+
+
+def test_answers_from_passages_are_the_same_there(tmp_path: Path, terminal: Any) -> None:
+    """A run of ours goes out, and the logits of a question with its passage are those of transformers."""
+    terminal.done(
+        *("train", "rooms", "--model", "bert", "--tokenizer", "wordpiece", "--steps", "3", "--out", "run"),
+        *("--set", "model.num_layers=1"),
+    )
+    _, err = terminal.done("export", "run", "out", "--to", "hf")
+    assert "max_answer_len" in err
+    tokens = transformers.AutoTokenizer.from_pretrained("out")
+    model = transformers.AutoModelForQuestionAnswering.from_pretrained("out").eval()
+    asked = "Where is the key?", "Room 7. The key is under the red chair."
+    row = tokens(*asked, return_tensors="pt")
+    run = Run.open(Path("run"))
+    ids, segments = run.schema.only_input().encode_texts(list(asked))
+    assert row["input_ids"][0].tolist() == ids.tolist()
+    assert row["token_type_ids"][0].tolist() == segments.tolist()
+    field = Tokens(torch.from_numpy(ids).unsqueeze(0), segments=torch.from_numpy(segments).unsqueeze(0))
+    mine = run.load_model()
+    with torch.no_grad():
+        found = mine.main_head.output(mine.body.encode({"tokens": field}, None).stream.hidden)
+        out = model(**row)
+    torch.testing.assert_close(found[..., 0], out.start_logits, **CLOSE)
+    torch.testing.assert_close(found[..., 1], out.end_logits, **CLOSE)
 
 
 def _config(folder: Path) -> Any:

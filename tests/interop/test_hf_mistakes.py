@@ -207,13 +207,6 @@ def test_labels_that_are_not_told_apart_are_named(changes: dict[str, Any], sente
         import_hf(write(tmp_path / "theirs", config, bert_weights()), tmp_path / "run")
 
 
-def test_labels_of_distilbert_are_refused(tmp_path: Path) -> None:
-    config = {"model_type": "distilbert", "architectures": ["DistilBertForSequenceClassification"], "dim": 8}
-    config |= {"n_layers": 2, "n_heads": 2, "hidden_dim": 12, "vocab_size": TOKENS["bert"]}
-    with pytest.raises(SeqwiseError, match=r"reads labels through a ReLU, and ours are read through a tanh"):
-        import_hf(write(tmp_path / "theirs", config, bert_weights()), tmp_path / "run")
-
-
 def test_a_file_or_nothing_in_the_place_of_a_folder_is_named(tmp_path: Path, terminal: Any) -> None:
     folder = bert_folder(tmp_path)
     said = terminal.refuses("import", "hf", folder / "config.json", "--out", "run")

@@ -117,7 +117,8 @@ DISTILBERT = Names(
         norm="vocab_layer_norm",
         bias="vocab_projector.bias",
         table="vocab_projector",
-        label="",
+        label_pooler="pre_classifier",
+        label_activation="relu",
     ),
     has_texts=False,
 )

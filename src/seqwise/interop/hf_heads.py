@@ -4,16 +4,18 @@
     BertForMaskedLM, ForPreTraining  hidden words               and whether a text follows another, where it is there
     BertForSequenceClassification    a label, labels, a number  by problem_type and id2label
     BertForTokenClassification       a tag for each word
+    BertForQuestionAnswering         a span of a passage
 
 and the same of RoBERTa, DistilBERT and ALBERT. Labels are read off the first place through the pooler, as ours are with
-model.pooling = first. A number that was brought to mean zero and variance one is written as people write it.
+model.pooling = first (DistilBERT has a ReLU there: model.pooler_activation). A number that was brought to mean zero and
+variance one is written as people write it.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..config import parse_json
@@ -22,16 +24,19 @@ from ..data.schema import (
     LABELS,
     MASKED_TOKEN,
     NUMBER,
+    SPAN,
     TAG,
     VECTOR,
     LabelSpec,
     NumberSpec,
     Schema,
+    SpanSpec,
     Spec,
     TagSpec,
     Target,
     TokenSpec,
     answer_schema,
+    span_schema,
     tag_schema,
     vector_schema,
 )
@@ -63,10 +68,12 @@ class HeadNames:
     order: str = ""
     """Another question about two texts, which is not asked here."""
     label: str = "classifier"
-    """Empty where labels are read in a way that ours are not."""
     label_pooler: str = ""
     """The pooler, where it is a part of the head for labels."""
+    label_activation: str = "tanh"
+    """Behind that pooler."""
     tags: str = "classifier"
+    spans: str = "qa_outputs"
 
 
 @dataclass(frozen=True)
@@ -92,6 +99,8 @@ def head_weights(names: HeadNames, schema: Schema, name: str, *, spare_tokens: i
         yield from names_below((f"{ours}.output", names.follows), way=FLIPPED)
     elif kind == TAG:
         yield from names_below((f"{ours}.output", names.tags))
+    elif kind == SPAN:
+        yield from names_below((f"{ours}.output", names.spans))
     elif kind == NUMBER:
         spec = schema.target(name, NumberSpec)
         yield Weight(f"{ours}.output.weight", (Part(f"{names.label}.weight", scaled(spec.scale)),))
@@ -129,12 +138,8 @@ def _read_masked(folder: HFFolder, names: HeadNames, spec: TokenSpec, context: i
 
 
 def _read_label(folder: HFFolder, names: HeadNames, spec: TokenSpec, context: int) -> Asked:
-    if not names.label:
-        raise ConfigError(
-            f"{folder.path / CONFIG}: {folder.config['architectures'][0]} reads labels through a ReLU, and ours are "
-            "read through a tanh. Import the model it was fine-tuned from, and fine-tune that: seqwise train --from."
-        )
-    labels, settings = _label_names(folder), {"pooling": "first", "max_steps": context}
+    labels = _label_names(folder)
+    settings = {"pooling": "first", "max_steps": context, "pooler_activation": names.label_activation}
     problem = folder.config.get("problem_type")
     if problem == PROBLEMS[NUMBER] or (problem is None and len(labels) == 1):
         if len(labels) != 1:
@@ -147,6 +152,11 @@ def _read_label(folder: HFFolder, names: HeadNames, spec: TokenSpec, context: in
 def _read_tags(folder: HFFolder, names: HeadNames, spec: TokenSpec, context: int) -> Asked:
     labels = _label_names(folder)
     return Asked(tag_schema(spec, TagSpec(labels, scheme=_scheme_of(labels))), "tags", {"pooling": "first"})
+
+
+def _read_spans(folder: HFFolder, names: HeadNames, spec: TokenSpec, context: int) -> Asked:
+    notes = ["a folder does not tell whether an answer may be missing: every question is given one"]
+    return Asked(span_schema(replace(spec, num_texts=2), SpanSpec()), "span", {"pooling": "first"}, notes)
 
 
 def _label_names(folder: HFFolder) -> list[str]:
@@ -207,6 +217,7 @@ READS: dict[str, Callable[[HFFolder, HeadNames, TokenSpec, int], Asked]] = {
     "ForPreTraining": _read_masked,
     "ForSequenceClassification": _read_label,
     "ForTokenClassification": _read_tags,
+    "ForQuestionAnswering": _read_spans,
 }
 """By how the name of an architecture ends."""
 
@@ -244,8 +255,14 @@ def answers_of(run: Run, names: HeadNames) -> Answers:
         if config.crf:
             raise _stands_in_the_way("model.crf = true", "has no linear-chain CRF", "model.crf=false")
         return Answers("ForTokenClassification", schema, _named(schema.target(schema.main, TagSpec).names))
+    if schema.kind == SPAN:
+        return Answers("ForQuestionAnswering", schema, {}, _about_spans(run))
     if config.pairing != "joined":
         raise _stands_in_the_way("model.pairing = siamese", "reads two texts as one row", "model.pairing=joined")
+    if config.pooler_activation != "tanh":
+        raise _stands_in_the_way(
+            f"model.pooler_activation = {config.pooler_activation}", "has a tanh there", "model.pooler_activation=tanh"
+        )
     if config.pooling != "first":
         raise _stands_in_the_way(
             f"model.pooling = {config.pooling}", "reads labels off the first place", "model.pooling=first"
@@ -268,6 +285,16 @@ def _masked_answers(schema: Schema, names: HeadNames) -> Answers:
     targets = {name: target for name, target in schema.targets.items() if name != FOLLOWS}
     told = "the head that says whether a text follows another is not in it: this architecture has none"
     return Answers("ForMaskedLM", Schema(schema.specs, schema.inputs, targets), {}, [told])
+
+
+def _about_spans(run: Run) -> list[str]:
+    """What a reader of the folder has to be told, as config.json has no place for it."""
+    config, spans = run.config.model, run.schema.target(run.schema.main, SpanSpec)
+    told = [f"answers have at most {config.max_answer} tokens here (max_answer_len there)"]
+    ahead = f"by {config.none_threshold or 0:.3g} nats" if spans.may_lack else ""
+    return told + [f"no answer is the answer where it is ahead {ahead} here (handle_impossible_answer there)"] * bool(
+        ahead
+    )
 
 
 def _vector_answers(run: Run) -> Answers:

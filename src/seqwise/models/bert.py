@@ -39,7 +39,7 @@ from .contract import Encoded, Fields, State, only
 
 STD = 0.02  # of fresh weights
 NUM_TEXTS = 2
-
+POOLED = {"tanh": torch.tanh, "relu": torch.relu}
 
 SIZES: dict[str, dict[str, Any]] = {
     "tiny": {"num_layers": 2, "model_dim": 128, "num_heads": 2, "context": 512},
@@ -72,6 +72,8 @@ class BERTConfig(AdaptedConfig):
     """Nonlinearity of the feed-forward layer, and of the head that fills in words."""
     norm_epsilon: float = 1e-12
     """What a norm adds to the variance, which keeps the division from zero."""
+    pooler_activation: Literal["tanh", "relu"] = "tanh"
+    """Nonlinearity behind the first place, where labels are read off it; ReLU in DistilBERT."""
     shared_layers: bool = False
     """One block, read through `num_layers` times (ALBERT), instead of one for each layer."""
 
@@ -158,7 +160,7 @@ class BERTBody(nn.Module):
         for layer in range(self.config.num_layers):
             x = self.blocks[layer % len(self.blocks)](x, mask)
             layers.append(x)
-        pooled = torch.tanh(self.pooler(x[:, 0]))  # (B, D)  (4)
+        pooled = POOLED[self.config.pooler_activation](self.pooler(x[:, 0]))  # (B, D)  (4)
         stream = Stream(x, field.is_step, tuple(layers) if with_layers else (), pooled)
         return Encoded((stream,), None)
 
