@@ -17,7 +17,7 @@ import torch
 from safetensors.torch import load, save
 
 from seqwise.data.annotated import LabelledRow, TaggedRow
-from seqwise.data.batch import Batch
+from seqwise.data.batch import Batch, Tokens
 from seqwise.data.choices import build_choice_store
 from seqwise.data.questions import Question, Reference
 from seqwise.data.schema import (
@@ -109,6 +109,10 @@ CASES = [
     Case("lstm", LABEL, {"pooling": "max"}, num_texts=2),
     *(Case(name, LABEL, {"pooling": "max", "pairing": "siamese"}, num_texts=2) for name in NEURAL),
     Case("gru", NUMBER, {"pooling": "last", "pairing": "siamese"}, num_texts=2, does_not_apply=NUMBERS),
+    *(
+        Case(name, NUMBER, {"pooling": "mean", "pairing": "cosine"}, num_texts=2, does_not_apply=NUMBERS)
+        for name in ("lstm", "bert")
+    ),
     Case("lstm", TAG, {"characters": "lstm", "character_dim": 4}, with_label=True),
     Case("lstm", TAG, {"crf": True}),
     Case("gpt", TAG, {"crf": True, "characters": "conv", "character_dim": 4}, with_label=True),
@@ -312,6 +316,30 @@ def test_siamese_networks_do_not_mix_the_texts() -> None:
 
 
 @torch.no_grad()
+def test_a_number_by_the_cosine_of_two_vectors() -> None:
+    """The vector of a text is that of the text alone, [CLS] before it; the number is linear in the cosine."""
+    row, tokens = MODELS["bert"], TokenSpec(WORDS, {"begin": WORDS.vocab_size, "separator": WORDS.vocab_size + 1})
+    config = row.config(**NEURAL["bert"], pooling="mean", pairing="cosine")
+    pairs = answer_schema(replace(tokens, num_texts=2), NumberSpec())
+    model = row.build(config, pairs).eval()
+    for parameter in model.body.parameters():
+        torch.nn.init.normal_(parameter, std=0.5)
+
+    def vector(text: str) -> torch.Tensor:
+        ids, _ = tokens.encode_texts([text])
+        return model.body.encode({"tokens": Tokens(torch.from_numpy(ids)[None])}, None).stream.hidden.mean(dim=1)
+
+    asked = [("w1 w2 w3", "w4"), ("w5", "w1 w2 w6 w7"), ("w3 w4", "w3 w4")]
+    batch = build_label_store([LabelledRow(texts, 1.0) for texts in asked], pairs).batch(slice(0, 3))
+    cosines = torch.cat([torch.cosine_similarity(vector(one), vector(other)) for one, other in asked])
+    same(model.predict(batch).answers.flatten(), 4 * cosines - 2)
+    assert cosines[2] == pytest.approx(1)
+    labels = answer_schema(replace(tokens, num_texts=2), LabelSpec(["a", "b"]))
+    with pytest.raises(ConfigError, match=r"model\.pairing = cosine .* for labels take siamese"):
+        row.build(config, labels)
+
+
+@torch.no_grad()
 def test_segments_tell_two_texts_apart() -> None:
     case = Case("gru", LABEL, {"pooling": "mean"}, num_texts=2)
     model, schema = build(case), schema_of(case)
@@ -371,7 +399,8 @@ def test_the_rarer_of_two_labels_is_the_answer_from_the_threshold_on(place: int)
         ("lstm", LABEL, {"characters": "conv"}, "goes with tags"),
         ("lstm", TAG, {"characters": "conv", "character_dim": 10}, "should lie below"),
         ("lstm", TAG, {"characters": "lstm", "character_dim": 3}, "should be even"),
-        ("lstm", LABEL, {"pairing": "siamese"}, "pairs of texts"),
+        ("lstm", LABEL, {"pairing": "siamese"}, "model.pairing = siamese goes with pairs of texts"),
+        ("lstm", NUMBER, {"pairing": "cosine"}, "model.pairing = cosine goes with pairs of texts"),
         ("lstm", LABEL, {"threshold": 1.0}, "between 0 and 1"),
         ("lstm", TAG, {"max_steps": 5}, "goes with texts that have a label"),
         ("lstm", SPAN, {"pairing": "siamese"}, "pairs of texts that have a label"),

@@ -99,6 +99,35 @@ def test_texts_are_read_up_to_the_places_of_the_base(world: Path, tmp_path: Path
     assert not (tmp_path / "long").exists()
 
 
+def test_how_alike_two_texts_are_is_told_by_the_vectors_of_an_encoder(tmp_path: Path) -> None:
+    rows = [f"a {WORDS[i % 13]},the {WORDS[i % 7]},{{}}" for i in range(60)]
+    base = Path(__file__).parents[1] / "fixtures" / "format-3" / "vectors-bert"
+
+    def pairing(name: str, answers: list[str], *overrides: str) -> str:
+        lines = [row.format(answer) for row, answer in zip(rows, answers, strict=True)]
+        (tmp_path / f"{name}.csv").write_text("first,second,score\n" + "\n".join(lines) + "\n")
+        data, out, told = tmp_path / f"{name}.csv", tmp_path / f"{name}-{len(overrides)}", list[str]()
+        columns = ["text=first", "text2=second", f"{'number' if name == 'numbers' else 'label'}=score"]
+        session = prepare(
+            data,
+            model="bert",
+            task="label",
+            out=out,
+            start_from=base,
+            columns=columns,
+            overrides=list(overrides),
+            tell=told.append,
+        )
+        found = session.run.config.model.pairing
+        assert any(f"pairing {found}" in line for line in told) == (found != "joined")
+        return found
+
+    numbers = [f"{i % 11 / 2}" for i in range(60)]
+    assert pairing("numbers", numbers) == "cosine"
+    assert pairing("numbers", numbers, "model.pairing=joined") == "joined"
+    assert pairing("labels", ["odd" if i % 2 else "even" for i in range(60)]) == "joined"
+
+
 def test_another_answer_of_a_base_that_answers_is_tuned_too(world: Path, tmp_path: Path) -> None:
     tuned(world, tmp_path / "first", overrides=["model.pooling=mean"], steps=1)
     prepare(world / "label.csv", model="bert", out=tmp_path / "trained", start_from=world / "bert", steps=1).train()

@@ -258,7 +258,9 @@ def answers_of(run: Run, names: HeadNames) -> Answers:
     if schema.kind == SPAN:
         return Answers("ForQuestionAnswering", schema, {}, _about_spans(run))
     if config.pairing != "joined":
-        raise _stands_in_the_way("model.pairing = siamese", "reads two texts as one row", "model.pairing=joined")
+        raise _stands_in_the_way(
+            f"model.pairing = {config.pairing}", "reads two texts as one row", "model.pairing=joined"
+        )
     if config.pooler_activation != "tanh":
         raise _stands_in_the_way(
             f"model.pooler_activation = {config.pooler_activation}", "has a tanh there", "model.pooler_activation=tanh"

@@ -53,11 +53,12 @@ from ..layers.heads import (
 from ..layers.span_head import SpanHead
 from .contract import Body
 from .headed import HeadedModel
-from .siamese import Siamese
+from .siamese import COMPARED, Siamese
 
 FEATURE_SIZES = ("model_dim", "memory_dim", "num_layers", "character_dim", "num_filters", "num_highways")
 """Of BidirectionalLM, in the order of `feature_sizes`."""
 CHARACTER_DIM = 32
+COSINE_REACH = 2.0  # standard deviations to each side
 LARGE_VOCAB = 1000  # from here on tokens are words or pieces of them: most are rare
 
 
@@ -78,8 +79,9 @@ class NeuralConfig:
     max_steps: int = 0
     """Labels: of longer texts the first and the last half of so many tokens are read; 0 reads all. Spans: tokens of a
     window, the question among them; longer passages are read in several windows."""
-    pairing: Literal["joined", "siamese"] = "joined"
-    """Pairs of texts with a label: read one behind the other, or each by itself, by the same network."""
+    pairing: Literal["joined", "siamese", "cosine"] = "joined"
+    """Pairs of texts with a label or a number: read one behind the other, or each by itself, by the same network; or
+    the number is how near to each other the two vectors point."""
     label_weights: Literal["none", "balanced"] = "none"
     """Labels: let rare ones weigh more in the objective, so that each label weighs as much as another."""
     threshold: float = 0.5
@@ -173,7 +175,7 @@ def embedding_for(
     if scale is None:
         scale = embed_dim**0.5 if is_output or spec.size >= LARGE_VOCAB else 1.0
     assert isinstance(spec, TokenSpec)
-    segments = 1 if config.pairing == "siamese" else spec.num_texts
+    segments = 1 if config.pairing in COMPARED else spec.num_texts
     features = _character_features(spec, config, embed_dim)
     return TokenEmbedding(
         spec.size,
@@ -223,7 +225,7 @@ def _next_values(body: Body, width: int, config: NeuralConfig, spec: Spec) -> nn
 
 
 def _pooling(width: int, config: NeuralConfig) -> Pooling:
-    if config.pairing == "siamese":  # there is one step, which was pooled
+    if config.pairing in COMPARED:  # there is one step, which was pooled
         return Pooling("last", width)
     return Pooling(config.pooling, width, both_ends=config.reads_both_ways)
 
@@ -245,7 +247,11 @@ def _labels(body: Body, width: int, config: NeuralConfig, spec: Spec) -> nn.Modu
 
 
 def _number(body: Body, width: int, config: NeuralConfig, spec: Spec) -> nn.Module:
-    return NumberHead(_pooling(width, config))
+    head = NumberHead(_pooling(width, config))
+    if config.pairing == "cosine":  # numbers have mean zero and variance one: cosines of 0 to 1 span most of them
+        nn.init.constant_(head.output.weight, 2 * COSINE_REACH)
+        nn.init.constant_(head.output.bias, -COSINE_REACH)
+    return head
 
 
 def _vector(body: Body, width: int, config: NeuralConfig, spec: Spec) -> nn.Module:
@@ -322,7 +328,7 @@ def check_sees_all(schema: Schema, setting: str) -> None:
 
 def build_model(body: nn.Module, config: NeuralConfig, schema: Schema) -> HeadedModel:
     """The body with a head for each target of the schema."""
-    siamese = _siamese(cast(Body, body), config, schema) if config.pairing == "siamese" else None
+    siamese = _siamese(cast(Body, body), config, schema) if config.pairing in COMPARED else None
     width = cast(Body, body).output_dim if siamese is None else siamese.output_dim
     heads = {
         name: HEADS[target.head].build(cast(Body, body), width, config, schema.specs[target.spec])
@@ -351,8 +357,13 @@ def build_model(body: nn.Module, config: NeuralConfig, schema: Schema) -> Headed
 def _siamese(body: Body, config: NeuralConfig, schema: Schema) -> Siamese:
     spec = schema.only_input()
     if not isinstance(spec, TokenSpec) or spec.num_texts != 2 or SPAN in schema.kinds:
-        raise ConfigError("model.pairing = siamese goes with pairs of texts that have a label or a number; drop it.")
-    return Siamese(Pooling(config.pooling, body.output_dim, both_ends=config.reads_both_ways))
+        raise ConfigError(
+            f"model.pairing = {config.pairing} goes with pairs of texts that have a label or a number; drop it."
+        )
+    if config.pairing == "cosine" and schema.kinds != (NUMBER,):
+        raise ConfigError("model.pairing = cosine says how alike two texts are, as a number; for labels take siamese.")
+    pooling = Pooling(config.pooling, body.output_dim, both_ends=config.reads_both_ways)
+    return Siamese(pooling, config.pairing, begins=spec.begin != spec.boundary)
 
 
 def cutoffs_for(vocab_size: int) -> list[int]:

@@ -21,7 +21,7 @@ from ..data.batch import Batch, Tokens
 from ..errors import ConfigError
 from ..layers.stream import Prediction
 from .contract import Body, Encoded, Head, Loss, State, Term
-from .siamese import Siamese, apart
+from .siamese import Siamese
 
 
 class HeadedModel(nn.Module):
@@ -116,7 +116,7 @@ class HeadedModel(nn.Module):
         """The rows that the body reads of texts that are answered whole: long ones lack their middle, and two texts are
         read each by itself, all first ones before all second ones."""
         tokens = tokens.shortened(self.max_steps) if self.max_steps else tokens
-        return tokens if self.siamese is None else apart(tokens)
+        return tokens if self.siamese is None else self.siamese.apart(tokens)
 
     def _encode(self, batch: Batch, state: State | None = None, *, with_layers: bool = False) -> Encoded:
         """A whole sequence is answered at once: nothing goes on from one to the next, and of texts that are too long

@@ -5,6 +5,7 @@ Transformers, after Devlin et al. 2019 (A.3) and Turc et al. 2019, whose narrow 
     rate    = 5e-5 * 768 / model_dim, at most 5e-4           (1)
     rate    = 10 times that, where an adapter learns and the body stays        (layers/low_rank.py)
     epochs  = 3, or as many as make 300 updates              (2)   three passes over few rows are soon over
+    number  = a cos(u, v) + b                                (3)   of two texts, by an encoder of sentences
 
 Recurrent networks, after Howard & Ruder 2018: a slanted triangle, low layers more slowly, and unfrozen one by one.
 
@@ -19,7 +20,7 @@ from typing import Any
 
 from torch import Tensor
 
-from ..data.schema import NEXT_TOKEN, RECONSTRUCTION, STARTS, Schema, TokenSpec
+from ..data.schema import NEXT_TOKEN, NUMBER, RECONSTRUCTION, STARTS, VECTOR, Schema, TokenSpec
 from ..data.text_examples import TextStore
 from ..errors import ConfigError
 from ..models.adapters import is_adapted
@@ -162,7 +163,7 @@ def with_base(
         limit = kept.get("context")  # of a model that has one
         kept |= by_rule
         if tuning is not None:
-            kept |= tuning.model
+            kept |= tuning.model | _pairing(base, schema)
             training = {**training, **tuning.training}
         if limit is not None:
             longest = by_rule.get("max_steps", 0)
@@ -171,6 +172,13 @@ def with_base(
     if has_adapter:
         training |= {"optimizer": "adamw", "learning_rate": ADAPTER_RATE * _rate(kept["model_dim"])}
     return kept, training
+
+
+def _pairing(base: Run, schema: Schema) -> dict[str, Any]:
+    """How alike two texts are is what vectors of texts tell already (3)."""
+    spec = schema.only_input()
+    is_similarity = schema.kinds == (NUMBER,) and isinstance(spec, TokenSpec) and spec.num_texts == 2
+    return {"pairing": "cosine"} if is_similarity and base.schema.kind == VECTOR else {}
 
 
 def own_weights(moved: Transfer, schema: Schema) -> dict[str, Tensor]:
@@ -215,6 +223,7 @@ def in_words(config: RunConfig, schema: Schema) -> str | None:
         f"batches of {training.batch_size}",
         f"dropout {model.dropout:g}",
         f"pooling {model.pooling}",
+        f"pairing {model.pairing}" * (model.pairing != "joined"),
         f"LoRA of rank {model.adapter_rank} beside {', '.join(model.adapter_targets)}" if is_adapted(model) else "",
         f"the {training.keep} weights kept",
         f"stopped after {training.patience} validations without gain" if training.patience is not None else "",
