@@ -11,11 +11,12 @@ import torch
 from safetensors.torch import load, save
 
 import seqwise
-from seqwise.data.batch import Batch, Tokens
+from seqwise.data.batch import Batch, Labels, Tokens
 from seqwise.data.masking import MaskedStore, Masking
-from seqwise.data.schema import Schema, TokenSpec, masked_schema
+from seqwise.data.schema import LabelSpec, Schema, TokenSpec, answer_schema, masked_schema
 from seqwise.data.store import TokenStore
 from seqwise.errors import ConfigError, DataError
+from seqwise.inspection.trace import record
 from seqwise.models import MODELS
 from seqwise.models.bert import SIZES, BERTBody, BERTConfig
 from seqwise.text.symbols import SymbolTokenizer
@@ -55,6 +56,41 @@ def test_published_sizes_have_published_counts(size: str, parameters: int) -> No
     with torch.device("meta"):
         body = BERTBody(BERTConfig(**SIZES[size]), masked_schema(SymbolTokenizer(30_520), next_sentence=True))
     assert sum(parameter.numel() for parameter in body.parameters()) == parameters
+
+
+@pytest.mark.parametrize("settings", [*SETTINGS, {"num_layers": 1}, {"pooler_activation": "relu"}])
+def test_the_first_place_alone_is_what_it_is_among_all(settings: dict[str, Any]) -> None:
+    """Value and gradient, padded and not: computing the top for one place changes neither."""
+    body = build(**settings).double().body
+    is_there = torch.tensor([[True] * 7, [True] * 4 + [False] * 3, [True] * 6 + [False]])
+    ids, segments = torch.randint(1, VOCAB, (3, 7)), (torch.arange(7) > 2).long().expand(3, 7)
+    for field in (Tokens(ids, is_there, segments=segments), Tokens(ids, segments=segments)):
+        found = []
+        for encoded in (body.encode({"tokens": field}), body.encode_first({"tokens": field})):
+            body.zero_grad()
+            encoded.stream.pooled.square().sum().backward()
+            found.append([encoded.stream.pooled, *(each.grad.clone() for each in body.parameters())])
+        for all_places, one_place in zip(*found, strict=True):
+            torch.testing.assert_close(one_place, all_places, atol=1e-10, rtol=1e-10)
+
+
+def test_heads_that_read_the_first_place_ask_for_no_other() -> None:
+    row, labels = MODELS["bert"], LabelSpec(["a", "b"])
+    shapes = {}
+    for pooling in ("first", "mean"):
+        model = row.build(
+            row.config(**{**SMALL, "pooling": pooling}), answer_schema(TokenSpec(SymbolTokenizer(VOCAB)), labels)
+        ).eval()
+        batch = Batch({"tokens": Tokens(torch.randint(1, VOCAB, (2, 9)))}, {"label": Labels(torch.zeros(2).long())})
+        top = model.body.blocks[-1]
+        top.register_forward_hook(lambda module, args, out, pooling=pooling: shapes.update({pooling: out.shape[1]}))
+        quick = model.score(batch)[0]
+        if pooling == "first":
+            with record(model):  # who looks inside sees all places, and the same answer
+                torch.testing.assert_close(model.score(batch)[0], quick)
+            assert shapes.pop(pooling) == 9
+            model.score(batch)
+    assert shapes == {"first": 1, "mean": 9}
 
 
 def test_layers_are_those_of_torch() -> None:

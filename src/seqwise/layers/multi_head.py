@@ -41,6 +41,15 @@ class SelfAttention(nn.Module):
         q, k, v = self._project(x)
         return self._joined(attend(self, q, k, v, mask=mask))
 
+    def forward_first(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """What `forward` gives for the first place alone, (B, 1, D): it asks, and all places answer."""
+        B, S, D = x.shape
+        (to_query, to_rest), bias = self.qkv.weight.split([D, 2 * D]), self.qkv.bias
+        q = linear(x[:, :1], to_query, None if bias is None else bias[:D]).view(B, 1, self.num_heads, -1)
+        rest = linear(x, to_rest, None if bias is None else bias[D:]).view(B, S, 2, self.num_heads, -1)
+        k, v = rest.permute(2, 0, 3, 1, 4)
+        return self._joined(attend(self, q.transpose(1, 2), k, v, mask=mask))
+
     def forward_causal(self, x: Tensor, before: Tensor) -> tuple[Tensor, Tensor]:
         """x (B, T, D) after what `before` (B, 2, H, P, K) keeps of earlier steps; with what is kept from now on."""
         T, P = x.shape[1], before.shape[3]

@@ -138,6 +138,13 @@ class Body(Protocol):
         ...
 
 
+@runtime_checkable
+class EncodesFirst(Protocol):
+    """A body that computes the first place of the top alone where that is all that heads read."""
+
+    def encode_first(self, inputs: Fields) -> Encoded: ...
+
+
 class Head(Protocol):
     """What a target is read off hidden states by. Those that continue have `expect` and `read`, others `predict`."""
 

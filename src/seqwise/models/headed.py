@@ -19,8 +19,9 @@ from torch import Tensor, nn
 
 from ..data.batch import Batch, Tokens
 from ..errors import ConfigError
+from ..layers.notes import is_recorded
 from ..layers.stream import Prediction
-from .contract import Body, Encoded, Head, Loss, State, Term
+from .contract import Body, Encoded, EncodesFirst, Head, Loss, State, Term
 from .siamese import Siamese
 
 
@@ -52,6 +53,8 @@ class HeadedModel(nn.Module):
         self.context, self.max_steps = self.body.context, max_steps
         self.continues: bool = self.main_head.continues
         self.carries_state = self.body.carries_state and self.continues and carries_state
+        poolings = [getattr(head, "pooling", None) for head in heads.values()]
+        self.reads_first = siamese is None and all(getattr(pooling, "kind", "") == "first" for pooling in poolings)
 
     @property
     def main_head(self) -> Head:
@@ -128,4 +131,6 @@ class HeadedModel(nn.Module):
             inputs = {name: field.shortened(self.max_steps) for name, field in inputs.items()}
         if self.siamese is not None:
             return self.siamese.encode(self.body, inputs, with_layers=with_layers)
+        if self.reads_first and isinstance(self.body, EncodesFirst) and not (with_layers or is_recorded()):
+            return self.body.encode_first(inputs)
         return self.body.encode(inputs, None, with_layers=with_layers)
