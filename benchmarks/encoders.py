@@ -1,22 +1,26 @@
-"""Encoding sentences and fine-tuning a sentence encoder, against transformers with the same weights.
+"""Encoding sentences against transformers and onnxruntime, fine-tuning a sentence encoder against transformers.
 
     python -m benchmarks.encoders [--repeats 5] [--sentences 1000] [--steps 20] [--threads N]
 
 A BERT of MiniLM's shape (6 layers of 384, 12 heads), random weights (speed does not depend on them), exported as a
-folder that transformers loads. Both sides read the same sentences of Python's reference with the same tokens. Encoding:
-from text to a vector that is the mean over all tokens, sentences of one length together, batches of 1 and of 32. A step
-of fine-tuning: the loss of two labels read off the first place, its gradient and fused AdamW, batches of 32 of about
-one length, each padded to its own longest. Rates are sentences and real tokens per second.
+folder that transformers loads; onnxruntime runs the graph that torch.onnx makes of that. All sides read the same
+sentences of Python's reference with the same tokens. Encoding: from text to a vector that is the mean over all tokens,
+sentences of one length together, batches of 1 and of 32. A step of fine-tuning: the loss of two labels read off the
+first place, its gradient and fused AdamW, batches of 32 of about one length, each padded to its own longest. Rates are
+sentences and real tokens per second.
 """
 
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import tempfile
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -61,7 +65,11 @@ def make_run(folder: Path, text: str) -> Run:
     return run
 
 
-def encoding(run: Run, sentences: list[str], peer: Any, peer_tokenizer: Any, repeats: int) -> None:
+Hidden = Callable[[dict[str, torch.Tensor]], torch.Tensor]
+"""What a peer makes of a batch of its tokenizer: (B, T, D)."""
+
+
+def encoding(run: Run, sentences: list[str], peers: dict[str, Hidden], peer_tokenizer: Any, repeats: int) -> None:
     encoder = TextEncoder(run, run.load_model(), normalise=False)
     by_length = sorted(sentences, key=len, reverse=True)
 
@@ -69,23 +77,66 @@ def encoding(run: Run, sentences: list[str], peer: Any, peer_tokenizer: Any, rep
         return encoder.embed(by_length, batch_size=batch_size).vectors
 
     @torch.inference_mode()
-    def theirs(batch_size: int) -> np.ndarray:
+    def theirs(hidden_of: Hidden, batch_size: int) -> np.ndarray:
         found = []
         for start in range(0, len(by_length), batch_size):
             batch = peer_tokenizer(by_length[start : start + batch_size], padding=True, return_tensors="pt")
-            hidden, is_token = peer(**batch).last_hidden_state, batch["attention_mask"].unsqueeze(-1)
-            found.append((hidden * is_token).sum(dim=1) / is_token.sum(dim=1))
+            is_token = batch["attention_mask"].unsqueeze(-1)
+            found.append((hidden_of(batch) * is_token).sum(dim=1) / is_token.sum(dim=1))
         return torch.cat(found).numpy()
 
-    assert np.abs(ours(BATCH_SIZE) - theirs(BATCH_SIZE)).max() < 1e-4, "the two sides compute something else"
-    for batch_size in (1, BATCH_SIZE):
+    def rate(side: Callable[[int], np.ndarray], batch_size: int) -> float:
+        began = time.perf_counter()
+        side(batch_size)
+        return len(by_length) / (time.perf_counter() - began)
 
-        def rate(side: Any, batch_size: int = batch_size) -> float:
-            began = time.perf_counter()
-            side(batch_size)
-            return len(by_length) / (time.perf_counter() - began)
+    for name, hidden_of in peers.items():
+        peer = partial(theirs, hidden_of)
+        assert np.abs(ours(BATCH_SIZE) - peer(BATCH_SIZE)).max() < 1e-4, f"{name} computes something else"
+        for batch_size in (1, BATCH_SIZE):
+            found = take_turns(partial(rate, ours, batch_size), partial(rate, peer, batch_size), repeats)
+            print(f"encoding, batches of {batch_size:<3} {found}  {name}")
 
-        print(f"encoding, batches of {batch_size:<3} {take_turns(lambda: rate(ours), lambda: rate(theirs), repeats)}")
+
+def onnx_graph(peer: Any, peer_tokenizer: Any, path: Path, threads: int) -> Hidden | None:
+    """The encoder of transformers in onnxruntime; None where its packages are missing."""
+    try:
+        import onnxruntime
+        import onnxscript  # noqa: F401  (torch.onnx needs it)
+    except ImportError as missing:
+        print(f"onnxruntime is not compared: {missing.name} is not installed (pip install '.[bench]')")
+        return None
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # or it tells of operators of torchvision
+    names = ["input_ids", "attention_mask", "token_type_ids"]
+    batch = peer_tokenizer(["one sentence", "and one that is longer"], padding=True, return_tensors="pt")
+    rows, steps = torch.export.Dim("rows"), torch.export.Dim("steps")
+
+    class LastHidden(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.peer = peer
+
+        def forward(self, *given: torch.Tensor) -> torch.Tensor:
+            return self.peer(**dict(zip(names, given, strict=True))).last_hidden_state
+
+    torch.onnx.export(
+        LastHidden().eval(),
+        tuple(batch[name] for name in names),
+        path,
+        input_names=names,
+        output_names=["hidden"],
+        dynamic_shapes=(tuple({0: rows, 1: steps} for _ in names),),
+        dynamo=True,
+        verbose=False,
+    )
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.log_severity_level = threads, 3
+    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+
+    def hidden_of(batch: dict[str, torch.Tensor]) -> torch.Tensor:
+        return torch.from_numpy(session.run(None, {name: batch[name].numpy() for name in names})[0])
+
+    return hidden_of
 
 
 def tuning(run: Run, sentences: list[str], peer: Any, peer_tokenizer: Any, *, steps: int, repeats: int) -> None:
@@ -145,9 +196,11 @@ def main() -> None:
         export_hf(run, Path(folder) / "hf")
         tokenizer = AutoTokenizer.from_pretrained(f"{folder}/hf")
         peer = AutoModel.from_pretrained(f"{folder}/hf").eval()
-        encoding(run, sentences, peer, tokenizer, given.repeats)
-        peer = AutoModelForSequenceClassification.from_pretrained(f"{folder}/hf", num_labels=2)
-        tuning(run, sentences, peer, tokenizer, steps=given.steps, repeats=given.repeats)
+        graph = onnx_graph(peer, tokenizer, Path(folder) / "encoder.onnx", given.threads)
+        peers: dict[str, Hidden] = {"transformers": lambda batch: peer(**batch).last_hidden_state}
+        encoding(run, sentences, peers if graph is None else {**peers, "onnxruntime": graph}, tokenizer, given.repeats)
+        learner = AutoModelForSequenceClassification.from_pretrained(f"{folder}/hf", num_labels=2)
+        tuning(run, sentences, learner, tokenizer, steps=given.steps, repeats=given.repeats)
 
 
 if __name__ == "__main__":
