@@ -63,7 +63,7 @@ def stream(model: Continues, prompt: Sequence[int], config: DecodingConfig) -> I
         raise ConfigError(f"{config.method} search knows its answer only at the end; stream greedy or sampled text.")
     with few_threads(model, 1):
         for _, tokens, _ in choose_steps(model, batch, config, [config.max_tokens]):
-            yield int(tokens[0])
+            yield from tokens[0].tolist()
 
 
 @contextmanager

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..data.batch import Batch
 from ..models.contract import Continues, select_rows
+from ..models.engine import Choice, Writing, compiled_step
 from .candidates import adjusted
 from .settings import DecodingConfig, Hypothesis
 
@@ -19,8 +21,10 @@ def sample(model: Continues, prompt: Batch, config: DecodingConfig, limits: Sequ
     chosen: list[list[int]] = [[] for _ in range(len(prompt) * n)]
     totals = [0.0] * len(chosen)
     for rows, tokens, log_probs in choose_steps(model, prompt, config, limits):
-        for row, token, log_prob in zip(rows, tokens.tolist(), log_probs.tolist(), strict=True):
-            if len(chosen[row]) < limits[row // n] and (not chosen[row] or chosen[row][-1] != config.stop):
+        for row, more, their_log_probs in zip(rows, tokens.tolist(), log_probs.tolist(), strict=True):
+            for token, log_prob in zip(more, their_log_probs, strict=True):
+                if len(chosen[row]) == limits[row // n] or (chosen[row] and chosen[row][-1] == config.stop):
+                    break
                 chosen[row].append(token)
                 totals[row] += log_prob
     found = [
@@ -32,44 +36,73 @@ def sample(model: Continues, prompt: Batch, config: DecodingConfig, limits: Sequ
 
 def choose_steps(
     model: Continues, prompt: Batch, config: DecodingConfig, limits: Sequence[int]
-) -> Iterator[tuple[list[int], Tensor, Tensor]]:
-    """Yields, step by step, the rows that are running, the token chosen for each, (R,), and its log-probability.
+) -> Iterator[tuple[list[int], np.ndarray, np.ndarray]]:
+    """Yields, bit by bit, the rows that are running, the tokens chosen for each, (R, t), and their log-probabilities.
 
-    A prompt leaves when all its samples are done.
+    A prompt leaves when all its samples are done. t is one, or as many as a compiled loop chose (models/engine.py).
     """
     n = config.num_results
     log_probs, state = model.start(prompt)
-    prompts = torch.arange(len(prompt))  # those still running
-    limit_of = torch.tensor(limits)
+    prompts = np.arange(len(prompt))  # those still running
+    uniform = np.stack([_uniform(config, i) for i in range(n)], axis=1) if config.method == "sample" else None  # (T, n)
     if n > 1:
-        index = prompts.to(log_probs.device).repeat_interleave(n)
+        index = torch.from_numpy(prompts.repeat(n)).to(log_probs.device)
         log_probs, state = log_probs[index], select_rows(state, index)
-    uniform = (
-        torch.stack([_uniform(config, i) for i in range(n)], dim=1) if config.method == "sample" else None
-    )  # (T, n)
-    tokens = torch.empty(len(log_probs), 0, dtype=torch.long, device=log_probs.device)
-    is_over = torch.zeros(len(log_probs), dtype=torch.bool)
-    for step in range(max(limits)):
-        allowed = adjusted(log_probs, tokens, config)
-        if uniform is None:
-            chosen = allowed.argmax(dim=1)
-        else:
-            chosen = draw(allowed, uniform[step].repeat(len(prompts)), config)
-        rows = (prompts.unsqueeze(1) * n + torch.arange(n)).view(-1).tolist()
-        yield rows, chosen.cpu(), log_probs.gather(1, chosen.unsqueeze(1)).squeeze(1).cpu().double()
-        tokens = torch.cat([tokens, chosen.unsqueeze(1)], dim=1)
-        is_over |= limit_of[prompts].repeat_interleave(n) <= step + 1
+    tokens = np.empty((len(log_probs), 0), dtype=np.int64)
+    limit_of = np.repeat(np.array(limits, dtype=np.int64), n)
+    writing = None
+    while True:
+        writing = writing or _writing(model, len(tokens), config, uniform)
+        found = None if writing is None else writing.go_on(log_probs, state, tokens, limit_of)
+        chosen, chosen_log_probs, following = found or (*_choose(log_probs, tokens, config, uniform), None)
+        yield (prompts[:, None] * n + np.arange(n)).reshape(-1).tolist(), chosen, chosen_log_probs
+        tokens = np.concatenate([tokens, chosen], axis=1)
+        is_over = limit_of <= tokens.shape[1]
         if config.stop is not None:
-            is_over |= chosen.cpu() == config.stop
-        stays = (~is_over.view(-1, n).all(dim=1)).nonzero().squeeze(1)  # prompts
+            is_over |= (tokens == config.stop).any(axis=1)
+        stays = np.flatnonzero(~is_over.reshape(-1, n).all(axis=1))  # prompts
         if not len(stays):
             return
         if len(stays) < len(prompts):
-            kept = (stays.unsqueeze(1) * n + torch.arange(n)).view(-1)
-            prompts, is_over = prompts[stays], is_over[kept]
-            index = kept.to(tokens.device)
-            tokens, chosen, state = tokens[index], chosen[index], select_rows(state, index, stays.to(tokens.device))
-        log_probs, state = model.step(chosen, state)
+            kept = (stays[:, None] * n + np.arange(n)).reshape(-1)
+            prompts, tokens, limit_of = prompts[stays], tokens[kept], limit_of[kept]
+            index, sources = (torch.from_numpy(rows).to(log_probs.device) for rows in (kept, stays))
+            state = select_rows(state, index, sources)
+        if following is None:
+            log_probs, state = model.step(torch.from_numpy(tokens[:, -1]).to(log_probs.device), state)
+        else:
+            log_probs = following
+
+
+def _writing(model: Continues, num_rows: int, config: DecodingConfig, uniform: np.ndarray | None) -> Writing | None:
+    """The compiled loop, where the model has a compiled step."""
+    step = compiled_step(model, num_rows) if isinstance(model, nn.Module) else None
+    if step is None:
+        return None
+    choice = Choice(
+        stop=-1 if config.stop is None else config.stop,
+        never=-1 if config.never is None else config.never,
+        min_tokens=config.min_tokens,
+        top_k=config.top_k or -1,
+        temperature=config.temperature,
+        top_p=1.0 if config.top_p is None else config.top_p,
+        penalty=config.repetition_penalty,
+    )
+    return step.write(choice, uniform, config.num_results)
+
+
+def _choose(
+    log_probs: Tensor, tokens: np.ndarray, config: DecodingConfig, uniform: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """One more token for each row, after `tokens` (R, T), and its log p: (R, 1) each."""
+    allowed = adjusted(log_probs, torch.from_numpy(tokens).to(log_probs.device), config)
+    if uniform is None:
+        chosen = allowed.argmax(dim=1)
+    else:
+        chances = torch.from_numpy(np.resize(uniform[tokens.shape[1]], len(tokens)))
+        chosen = draw(allowed, chances.to(allowed.device), config)
+    found = log_probs.gather(1, chosen.unsqueeze(1))
+    return chosen.unsqueeze(1).cpu().numpy(), found.cpu().double().numpy()
 
 
 def draw(log_probs: Tensor, uniform: Tensor, config: DecodingConfig) -> Tensor:
@@ -89,7 +122,7 @@ def draw(log_probs: Tensor, uniform: Tensor, config: DecodingConfig) -> Tensor:
     return torch.searchsorted(reached, threshold, right=True).squeeze(1).clamp(max=probs.shape[1] - 1)
 
 
-def _uniform(config: DecodingConfig, number: int) -> Tensor:
+def _uniform(config: DecodingConfig, number: int) -> np.ndarray:
     """The chance behind sample `number` of a prompt: it depends on nothing else in the batch."""
     generator = torch.Generator().manual_seed((config.seed * 1_000_003 + number) % (1 << 63))
-    return torch.rand(config.max_tokens, generator=generator, dtype=torch.float64)
+    return torch.rand(config.max_tokens, generator=generator, dtype=torch.float64).numpy()

@@ -42,6 +42,11 @@ class TokenEmbedding(nn.Embedding):
         if self.segments is not None:
             nn.init.normal_(self.segments.weight, std=std * scale / 2)
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether a token is its row of the table, scaled, and nothing else."""
+        return self.characters is None and self.features is None and self.segments is None
+
     def forward(self, tokens: Tokens) -> Tensor:  # type: ignore[override]
         """(B, T) -> (B, T, E)."""
         x = super().forward(tokens.ids)

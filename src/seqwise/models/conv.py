@@ -14,6 +14,7 @@ layer looks back. Shapes: B batch, T steps, k kernel, d dilation, R = (k-1) d ri
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import cast
 
 import torch
@@ -26,6 +27,7 @@ from ..layers.dropout import Dropout
 from ..layers.notes import is_recorded, tap
 from .build import NeuralConfig, build_model, embedding_for
 from .contract import Encoded, Fields, State, only
+from .engine import NO_LIMIT, Plan, Weights, plain_ends
 
 
 @dataclass(frozen=True)
@@ -136,6 +138,23 @@ class ConvBody(nn.Module):
             x = layer.finish(x, taps)
         state.per_row["place"] = place + 1
         return self.norm(x).unsqueeze(1), None, state
+
+    def plan(self, weights: Weights, head: nn.Module) -> Plan:
+        """For kernels/conv_step.py."""
+        embedding, output = plain_ends(self.embedding, head)
+        layers, D = cast(list[DelayLayer], self.layers), self.model_dim
+        size, vocab_size = layers[0].kernel_size, output.output.out_features
+        numbers = [len(self.layers), D, size, vocab_size]
+        numbers += chain(*(weights.matrix(layer) for layer in (embedding, self.norm, output.output)))
+        for layer in layers:
+            numbers += [layer.dilation, *chain(*map(weights.matrix, (layer.delays, layer.norm, layer.mix)))]
+        return Plan("conv", numbers, [embedding.scale, self.norm.eps], (2 + size) * D, vocab_size)
+
+    def make_room(self, state: State) -> int:
+        return NO_LIMIT
+
+    def in_order(self, state: State) -> list[str | int]:
+        return ["place", *(f"ring.{number}" for number in range(len(self.layers)))]
 
 
 def _take(rows: Tensor, index: Tensor) -> Tensor:

@@ -33,6 +33,7 @@ from ..layers.heads import NextTokenHead
 from ..layers.stream import Prediction, Stream
 from .build import check_sizes
 from .contract import Fields, Loss, State, Term
+from .engine import read_compiled
 
 TARGET = "tokens"
 """The field that is written; whatever else is given is its source."""
@@ -183,6 +184,9 @@ class PairModel(nn.Module):
         return self.step(torch.full((len(prompt),), self.begin), self.body.read(_sources(prompt)))
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        found = read_compiled(self, tokens, state)
+        if found is not None:
+            return found, state
         device = self.head.output.weight.device
         hidden, after = self.body.decode(Tokens(tokens.to(device).unsqueeze(1)), state)  # (R, 1, D)
         return self.head.expect(hidden[:, 0]), after

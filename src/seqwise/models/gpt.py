@@ -21,6 +21,7 @@ V vocabulary.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Literal, cast
 
 import torch
@@ -30,6 +31,7 @@ from torch.nn.functional import linear
 from ..data.batch import kept_of
 from ..data.schema import Schema
 from ..errors import ConfigError, did_you_mean
+from ..kernels.arithmetic import ACTIVATIONS
 from ..layers.attention import CausalSelfAttention, LayerCache, Place, attention_of_one
 from ..layers.dropout import Dropout
 from ..layers.feed_forward import SWIGLU, build_feed_forward, gated_width
@@ -39,6 +41,7 @@ from ..layers.positions import rotary_table, sinusoidal_table
 from .adapters import AdaptedConfig
 from .build import build_model, check_heads, embedding_for
 from .contract import Encoded, Fields, State, only
+from .engine import Plan, Weights, plain_ends
 
 ROTARY_BASE = 10_000.0
 GPT2: dict[str, Any] = {
@@ -162,6 +165,12 @@ class Block(nn.Module):
     def forward(self, x: Tensor, turn: Tensor | None, cache: LayerCache | None) -> Tensor:
         x = x + self.dropout(self.attention(self.attention_norm(x), turn, cache))  # (2)
         return tap(self, "stream", x + self.dropout(self.feed_forward(self.feed_forward_norm(x))))  # (3)
+
+    def products(self) -> list[nn.Module | None]:
+        """Norms and products in the order in which they are computed."""
+        first, second = self.attention, self.feed_forward
+        gate = getattr(second, "gate", None)
+        return [self.attention_norm, first.qkv, first.to_output, self.feed_forward_norm, gate, second.up, second.down]
 
     def step(self, x: Tensor, keys: Tensor, values: Tensor, place: int, turn: Tensor | None) -> Tensor:
         """`forward` with fewer calls, for one token per row, x (B, D), at one place of all caches (B, G, C, K)."""
@@ -288,6 +297,34 @@ class GPTBody(nn.Module):
         state.per_row["inputs"][:, place] = inputs
         state.per_row["length"] = state.per_row["length"] + 1
         return self.norm(x).unsqueeze(1)
+
+    def plan(self, weights: Weights, head: nn.Module) -> Plan:
+        """For kernels/gpt_step.py."""
+        embedding, head = plain_ends(self.embedding, head)
+        config, first = self.config, cast(Block, self.blocks[0])
+        is_gated = config.activation == SWIGLU
+        D, F, G = config.model_dim, first.feed_forward.up.out_features, config.kv_heads
+        activation = ACTIVATIONS["silu" if is_gated else config.activation]
+        positions = weights.address(self, "turns" if config.positions == "rotary" else "position_table")
+        sizes = [config.num_layers, D, config.num_heads, G, F, config.context, head.output.out_features, activation]
+        sizes += [config.norm == "rms", config.positions == "rotary", is_gated, config.normalise_queries]
+        ends = [weights.matrix(embedding), [positions, 0, 0], weights.matrix(self.norm), weights.matrix(head.output)]
+        layers = [layer for block in self.blocks for layer in cast(Block, block).products()]
+        numbers = [*sizes, *chain(*ends), *chain(*(weights.matrix(layer) for layer in layers))]
+        factors = [config.norm_epsilon, embedding.scale]
+        scratch = 3 * D + 2 * G * self.head_dim + 2 * F
+        return Plan("gpt", [int(number) for number in numbers], factors, scratch, head.output.out_features)
+
+    def make_room(self, state: State) -> int:
+        longest = int(state.per_row["length"].max())
+        if longest >= self.context:
+            self._forget_oldest(state)
+            longest = int(state.per_row["length"].max())
+        return self.context - longest
+
+    def in_order(self, state: State) -> list[str | int]:
+        kept = [f"{what}.{layer}" for layer in range(self.config.num_layers) for what in ("keys", "values")]
+        return ["length", "inputs", *kept]
 
     def _turn(self, place: Place | None, num_new: int) -> Tensor:
         """The rotation of the new tokens, shaped to broadcast against (B, T, H + G, K/2)."""

@@ -22,6 +22,7 @@ from ..errors import ConfigError
 from ..layers.notes import is_recorded
 from ..layers.stream import Prediction
 from .contract import Body, Encoded, EncodesFirst, Head, Loss, State, Term
+from .engine import read_compiled
 from .siamese import Siamese
 
 
@@ -105,6 +106,9 @@ class HeadedModel(nn.Module):
 
     def step(self, said: Tensor, state: State, *more: Tensor | None) -> tuple[Any, State]:
         """And after one more step: tokens (B,), or values (B, C) and which of them are there."""
+        found = read_compiled(self, said, state) if self.continues else None
+        if found is not None:
+            return found, state
         encoded = self.body.encode({self.main: self._continuing.read(said, *more)}, state)
         assert encoded.state is not None
         return self._continuing.expect(encoded.stream.hidden[:, 0]), encoded.state

@@ -15,19 +15,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from itertools import chain
+from typing import Literal, cast
 
+import torch
 from torch import nn
 
 from ..data.schema import Schema
 from ..errors import ConfigError
+from ..kernels.arithmetic import ACTIVATIONS
 from ..layers.dropout import Dropout
+from ..layers.embeddings import TokenEmbedding
 from ..layers.gru import GRUCell
+from ..layers.heads import NextTokenHead
 from ..layers.lstm import LSTMCell
-from ..layers.recurrent import RecurrentStack
+from ..layers.recurrent import Cell, RecurrentLayer, RecurrentStack
 from ..layers.rnn import RNNCell
+from ..layers.soft_alignment import SoftAlignment
 from .build import NeuralConfig, build_model, check_sees_all, embedding_for
 from .contract import Encoded, Fields, State, only
+from .engine import NO_LIMIT, NotCompiledError, Plan, Weights, plain_ends
+
+NORM_EPSILON = 1e-5  # of torch's norms
 
 
 @dataclass(frozen=True)
@@ -129,6 +138,51 @@ class RecurrentBody(nn.Module):
         before = tuple(state.per_row[name] for name in names)
         hidden, after = self.stack(x, before, lengths, layers=layers)  # (B, T, D)  (2)
         return Encoded.of(self.dropout(hidden), field.is_step, State(dict(zip(names, after, strict=True))), layers)
+
+    def plan(self, weights: Weights, head: nn.Module) -> Plan:
+        embedding, output = plain_ends(self.embedding, head)
+        return plan_recurrent(weights, self.stack, embedding, output)
+
+    def make_room(self, state: State) -> int:
+        return NO_LIMIT
+
+    def in_order(self, state: State) -> list[str | int]:
+        return ["h", "c" if "c" in state.per_row else 0, *[0] * 5]
+
+
+def plan_recurrent(
+    weights: Weights,
+    stack: RecurrentStack,
+    embedding: TokenEmbedding,
+    head: NextTokenHead,
+    alignment: SoftAlignment | None = None,
+    *,
+    is_fed: bool = False,
+) -> Plan:
+    """For kernels/recurrent_step.py, of a stack read from one end."""
+    layers = [cast(RecurrentLayer, layer) for layer in stack.layers]
+    cells = [cast(Cell, layer.cells[0]) for layer in layers]
+    if any(cell.kernel is None or len(layer.cells) > 1 for cell, layer in zip(cells, layers, strict=True)):
+        raise NotCompiledError("a cell that torch has no kernel for")
+    first, output = cells[0].weights, head.output
+    D, M, E, cell = first.hidden_dim, first.state_dim, embedding.embedding_dim, type(cells[0]).__name__
+    kind = ("RNNCell", "GRUCell", "LSTMCell").index(cell)
+    widest = max(E + D, 2 * D, E + len(cells) * D if stack.connections == "dense" else 0)
+    activation = ACTIVATIONS["relu" if cells[0].kernel is torch.rnn_relu else "tanh"]
+    connections = ("plain", "residual", "highway", "dense").index(stack.connections)
+    aligned = 0 if alignment is None else ("dot", "general", "additive").index(alignment.kind) + 1
+    numbers = [len(cells), kind, connections, E, D, M, widest, activation, output.out_features, aligned, is_fed]
+    looking = [getattr(alignment, name, None) for name in ("to_query", "weigh", "combine")]
+    numbers += chain(*(weights.matrix(layer) for layer in (embedding, output, *looking)))
+    for norm, gate, of in zip(stack.norms, stack.gates, (cell.weights for cell in cells), strict=True):
+        numbers += weights.matrix(norm)
+        numbers += weights.matrix(of, "input", "bias_input") + weights.matrix(of, "hidden", "bias_hidden")
+        numbers += [0, 0, 0] if of.projection is None else weights.matrix(of, "projection", "")
+        numbers += weights.matrix(gate)
+    gate_dim = (1, 3, 4)[kind] * M
+    return Plan(
+        "recurrent", numbers, [embedding.scale, NORM_EPSILON], 2 * widest + D + M + 2 * gate_dim, output.out_features
+    )
 
 
 def build_rnn(config: RNNConfig, schema: Schema) -> nn.Module:

@@ -35,6 +35,8 @@ from ..layers.rnn import RNNCell
 from ..layers.soft_alignment import SoftAlignment
 from .contract import Fields, State, only
 from .encoder_decoder import PairConfig, PairModel, embeddings_for
+from .engine import NO_LIMIT, Plan, Weights, plain_ends
+from .recurrent import plan_recurrent
 
 CELLS: dict[str, Callable[[int, int], nn.Module]] = {"rnn": RNNCell, "gru": GRUCell, "lstm": LSTMCell}
 
@@ -142,6 +144,21 @@ class Seq2SeqBody(nn.Module):
         found = state.memory
         hidden, attention = self.alignment(hidden, found["memory"], found["keys"], found["is_source"])  # (4)
         return self.dropout(hidden), attention
+
+    def plan(self, weights: Weights, head: nn.Module) -> Plan:
+        """For kernels/recurrent_step.py."""
+        embedding, output = plain_ends(self.embedding, head)
+        return plan_recurrent(
+            weights, self.decoder, embedding, output, self.alignment, is_fed=self.config.input_feeding
+        )
+
+    def make_room(self, state: State) -> int:
+        return NO_LIMIT
+
+    def in_order(self, state: State) -> list[str | int]:
+        names = ("h", "c", "fed", "memory", "keys", "is_source")
+        steps = state.memory["memory"].shape[1] if self.alignment is not None else 0
+        return [*(name if name in state.per_row or name in state.memory else 0 for name in names), steps]
 
 
 def build_seq2seq(config: Seq2SeqConfig, schema: Schema) -> PairModel:

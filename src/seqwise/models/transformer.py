@@ -22,14 +22,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import chain
 from typing import Literal, cast
 
+import torch
 from torch import Tensor, nn
-from torch.nn.functional import layer_norm
+from torch.nn.functional import layer_norm, pad
 
 from ..data.batch import Tokens, Values
 from ..data.schema import Schema
 from ..errors import ConfigError
+from ..kernels.arithmetic import ACTIVATIONS
 from ..layers.dropout import Dropout
 from ..layers.feed_forward import FeedForward
 from ..layers.multi_head import CrossAttention, SelfAttention, closed_where
@@ -38,6 +41,9 @@ from ..layers.positions import sinusoidal_table
 from .build import check_heads
 from .contract import Fields, State, only
 from .encoder_decoder import PairConfig, PairModel, embeddings_for
+from .engine import Plan, Weights, plain_ends
+
+MIN_PLACES = 16  # for what is kept of a target
 
 
 @dataclass(frozen=True)
@@ -117,6 +123,14 @@ class Block(nn.Module):
         x = self.attention_sublayer(x, lambda x: self.attention(x, mask))  # (2)
         return tap(self, "stream", self.feed_forward_sublayer(x, self.feed_forward))
 
+    def products(self) -> list[nn.Module]:
+        """Of the decoder, norms and products in the order in which they are computed."""
+        look, cross, feed = self.attention, self.cross, self.feed_forward
+        first, second, third = (
+            s.norm for s in (self.attention_sublayer, self.cross_sublayer, self.feed_forward_sublayer)
+        )
+        return [first, look.qkv, look.to_output, second, cross.to_query, cross.to_output, third, feed.up, feed.down]
+
     def decode(
         self, x: Tensor, before: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None
     ) -> tuple[Tensor, Tensor]:
@@ -168,21 +182,62 @@ class TransformerBody(nn.Module):
         own, memory, H = {}, {}, self.config.num_heads
         for layer, block in enumerate(self.decoder):
             memory[f"keys.{layer}"], memory[f"values.{layer}"] = cast(Block, block).cross.keys_values(x)
-            own[f"kept.{layer}"] = x.new_zeros(len(x), 2, H, 0, x.shape[-1] // H)  # (R, 2, H, P, K)
+            own[f"kept.{layer}"] = x.new_zeros(len(x), 2, H, 0, x.shape[-1] // H)  # (R, 2, H, P or more, K)
+        own["length"] = torch.zeros(len(x), dtype=torch.long, device=x.device)  # P, of each hypothesis the same
         if mask is not None:
             memory["mask"] = mask
         return State(own, memory)
 
     def decode(self, tokens: Tokens, state: State) -> tuple[Tensor, State]:
-        x = self._embed(self.embedding, tokens, state.per_row["kept.0"].shape[3], "target")  # (R, T, D)
-        is_step, own = x.shape[1] == 1 and not is_recorded(), {}
+        lengths = state.per_row["length"]
+        P = int(lengths[0])
+        x = self._embed(self.embedding, tokens, P, "target")  # (R, T, D)
+        is_step, own = x.shape[1] == 1 and not is_recorded(), {"length": lengths + x.shape[1]}
         x = x[:, 0] if is_step else x
         for layer, block in enumerate(self.decoder):
             keys, values = state.memory[f"keys.{layer}"], state.memory[f"values.{layer}"]
-            before = state.per_row[f"kept.{layer}"]
+            before = state.per_row[f"kept.{layer}"][:, :, :, :P]
             x, own[f"kept.{layer}"] = cast(Block, block).decode(x, before, keys, values, state.memory.get("mask"))
         x = self.decoder_norm(x)
         return x.unsqueeze(1) if is_step else x, State(own, state.memory)
+
+    def plan(self, weights: Weights, head: nn.Module) -> Plan:
+        """For kernels/transformer_step.py."""
+        embedding, output = plain_ends(self.embedding, head)
+        config, D, V = self.config, self.output_dim, output.output.out_features
+        blocks = [cast(Block, block) for block in self.decoder]
+        F, activation = blocks[0].feed_forward.up.out_features, ACTIVATIONS[config.activation]
+        numbers = [len(blocks), D, config.num_heads, F, V, activation, int(config.norm == "pre")]
+        layers = [
+            embedding,
+            self.decoder_norm,
+            output.output,
+            *(layer for block in blocks for layer in block.products()),
+        ]
+        numbers += chain(*map(weights.matrix, layers))
+        epsilon = blocks[0].attention_sublayer.norm.eps
+        return Plan("transformer", numbers, [embedding.scale, epsilon], 7 * D + F, V)
+
+    def make_room(self, state: State) -> int:
+        """Places for what is kept are doubled when they are full."""
+        kept, P = state.per_row["kept.0"], int(state.per_row["length"][0])
+        if self.config.positions == "learned" and self.config.context <= P:
+            return 0
+        if kept.shape[3] <= P:
+            for layer in range(len(self.decoder)):
+                name = f"kept.{layer}"
+                state.per_row[name] = pad(state.per_row[name], (0, 0, 0, max(MIN_PLACES, P)))
+        if self.config.positions == "sinusoidal":
+            self._reach(state.per_row["kept.0"].shape[3])
+            return state.per_row["kept.0"].shape[3] - P
+        return min(state.per_row["kept.0"].shape[3], self.config.context) - P
+
+    def in_order(self, state: State) -> list[str | int]:
+        kept, keys = state.per_row["kept.0"], state.memory["keys.0"]
+        table = self.position_table if self.config.positions == "sinusoidal" else self.target_positions.weight
+        mask = "mask" if "mask" in state.memory else 0
+        parts = (f"{what}.{layer}" for layer in range(len(self.decoder)) for what in ("kept", "keys", "values"))
+        return ["length", kept.shape[3], keys.shape[2], mask, table.data_ptr(), *parts]
 
     def align(self, tokens: Tokens, state: State) -> Tensor:
         """The mean over the heads of the layer before the last: where Transformers align best (Garg et al. 2019)."""
@@ -205,8 +260,7 @@ class TransformerBody(nn.Module):
         """(1) for tokens from place `first` on."""
         end = first + tokens.shape[1]
         if self.config.positions == "sinusoidal":
-            if end > len(self.position_table):
-                self.position_table = sinusoidal_table(2 * end, self.config.model_dim).to(self.position_table)
+            self._reach(end)
             return self.dropout(embedding(tokens) + self.position_table[first:end])
         if end > self.config.context:
             raise ConfigError(
@@ -215,6 +269,11 @@ class TransformerBody(nn.Module):
             )
         table = self.source_positions if side == "source" else self.target_positions
         return self.dropout(embedding(tokens) + table.weight[first:end])
+
+    def _reach(self, end: int) -> None:
+        """Sines for so many places."""
+        if end > len(self.position_table):
+            self.position_table = sinusoidal_table(2 * end, self.config.model_dim).to(self.position_table)
 
 
 def build_transformer(config: TransformerConfig, schema: Schema) -> PairModel:

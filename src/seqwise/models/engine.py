@@ -1,0 +1,306 @@
+"""The engine: steps of networks as single compiled functions, and whole texts in one compiled loop.
+
+    step = compiled_step(model, num_rows)     None where torch computes: many rows, a GPU, training, recording, a shape
+                                              that no compiled step knows, or code that is not there yet
+    log_probs = step.read(tokens, state)      one token for each row, from ids to log-probabilities
+    writing = step.write(choice, ...)         whole texts:
+    writing.go_on(log_probs, state, ...)      tokens chosen and read until something has to be decided in Python
+
+It stands behind `start` and `step`: who continues a text need not know. What a body has to say for it is `Compiles`. A
+plan is sizes and addresses of weights, in an order that the body's compiled step knows (kernels/gpt_step.py, ...);
+weights stay where torch has them. Texts are the same with and without it, but for rounding in the last places.
+
+SEQWISE_ENGINE=off leaves all to torch, =on waits for code that is being compiled.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, cast, get_args, runtime_checkable
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ..errors import ConfigError
+from ..kernels import compiled as place
+from ..kernels.compiled import ENTRIES, Entry
+from ..kernels.team import TEAM
+from ..kernels.writing import IS_READ, NUM_WRITTEN
+from ..layers.embeddings import TokenEmbedding
+from ..layers.heads import NextTokenHead
+from ..layers.int8 import INT8_PARTS, int8_weight
+from ..layers.notes import is_recorded
+from .contract import State, check_tokens
+
+Use = Literal["auto", "on", "off"]
+NO_LIMIT = 1 << 40  # steps
+MAX_ROWS = 16  # from here on torch's products are faster; measured (docs/lab-notebook.md)
+SETTING = "SEQWISE_ENGINE"
+KINDS = (torch.float32, torch.complex64, torch.int8)  # of weights that are read
+CHUNK = 0.05  # seconds until Python is asked again: for who reads along, and for Ctrl-C
+FIRST_TOKENS = 8  # while it is not known how long one takes
+TRY_AGAIN = 50  # chunks until both numbers of threads are tried again
+LOOP = ENTRIES["write"]
+
+
+class NotCompiledError(Exception):
+    """A shape that no compiled step knows."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a compiled step is told of a network, once."""
+
+    entry: str
+    """By its name in kernels/compiled.py."""
+    numbers: list[int]
+    """Sizes, and addresses of weights, in the order of the compiled step."""
+    factors: list[float]
+    scratch: int
+    """Numbers that a step needs room for, for each row."""
+    vocab_size: int
+
+
+class Weights:
+    """Where the weights of a network are. A plan is made of addresses; here stands what they belong to."""
+
+    def __init__(self) -> None:
+        self._found: list[tuple[Mapping[str, Any], str, int]] = []
+
+    def matrix(self, layer: nn.Module | None, name: str = "weight", bias: str = "bias") -> list[int]:
+        """Addresses of the weights of a product, a table or a norm, of their scales where they are int8, and of the
+        bias; zero where there is none."""
+        if layer is None or isinstance(layer, nn.Identity):
+            return [0, 0, 0]
+        stored = int8_weight(layer, name)
+        found = [self.address(layer, name), 0] if stored is None else [self.address(stored, p) for p in INT8_PARTS]
+        return [*found, self.address(layer, bias) if layer._parameters.get(bias) is not None else 0]
+
+    def address(self, owner: nn.Module, name: str) -> int:
+        """Of a tensor by its name."""
+        of = owner._parameters if name in owner._parameters else owner._buffers
+        tensor = of.get(name)
+        if tensor is None or tensor.dtype not in KINDS or tensor.device.type != "cpu" or not tensor.is_contiguous():
+            raise NotCompiledError(name)
+        self._found.append((of, name, tensor.data_ptr()))
+        return tensor.data_ptr()
+
+    def are_there(self) -> bool:
+        """Whether all are still where they were: copies, moves and new weights change that."""
+        return all(of[name].data_ptr() == at for of, name, at in self._found)
+
+
+def plain_ends(embedding: nn.Module, head: nn.Module) -> tuple[TokenEmbedding, NextTokenHead]:
+    """Of a network whose steps read a token as a row of a table, and find the next by one product."""
+    if not (isinstance(embedding, TokenEmbedding) and embedding.is_plain and isinstance(head, NextTokenHead)):
+        raise NotCompiledError("more than tokens")
+    return embedding, head
+
+
+@runtime_checkable
+class Compiles(Protocol):
+    """A body whose steps can be compiled."""
+
+    def plan(self, weights: Weights, head: nn.Module) -> Plan:
+        """What the step is told, or NotCompiledError."""
+        ...
+
+    def make_room(self, state: State) -> int:
+        """How many steps can be taken; what is needed for one is forgotten."""
+        ...
+
+    def in_order(self, state: State) -> list[str | int]:
+        """The names of the parts of the state as the step takes them, and numbers that it takes as they are."""
+        ...
+
+
+@dataclass(frozen=True)
+class CompiledStep:
+    body: Compiles
+    plan: Plan
+    weights: Weights
+    entry: Entry
+    numbers: np.ndarray = field(repr=False)
+    factors: np.ndarray = field(repr=False)
+
+    @staticmethod
+    def of(body: Compiles, head: nn.Module) -> CompiledStep:
+        weights = Weights()
+        plan = body.plan(weights, head)
+        numbers, factors = np.array(plan.numbers, dtype=np.int64), np.array(plan.factors, dtype=np.float32)
+        return CompiledStep(body, plan, weights, ENTRIES[plan.entry], numbers, factors)
+
+    def write(self, choice: Choice, uniform: np.ndarray | None, samples: int) -> Writing | None:
+        """Whole texts; None while the loop is still being compiled."""
+        return Writing(self, choice, uniform, samples) if LOOP.load(wait=use_of_engine() == "on") else None
+
+    def read(self, tokens: Tensor, state: State) -> Tensor | None:
+        """log p of what comes next, (B, V), after one more token in each row, (B,); the state goes on in place. None
+        where there is no room for one more."""
+        check_tokens(tokens, self.plan.vocab_size)
+        if self.body.make_room(state) < 1:
+            return None
+        call = Call(self, tokens, state)
+        self.entry(0, 1, 0, 0, call.frame.ctypes.data)
+        return call.log_probs
+
+
+class Call:
+    """All that a step reads and writes, and that has to live while it does."""
+
+    def __init__(self, step: CompiledStep, tokens: Tensor, state: State, log_probs: Tensor | None = None):
+        self.rows = len(tokens)
+        self.tokens = tokens.to(torch.int64).contiguous()
+        self.log_probs = torch.empty(self.rows, step.plan.vocab_size) if log_probs is None else log_probs.contiguous()
+        self.scratch = torch.empty(max(1, step.plan.scratch * self.rows))
+        parts, sources = [], self.rows
+        for name in step.body.in_order(state):
+            if isinstance(name, int):
+                parts.append(name)
+                continue
+            of = state.per_row if name in state.per_row else state.memory
+            if not of[name].is_contiguous():
+                of[name] = of[name].contiguous()
+            parts.append(of[name].data_ptr())
+            sources = len(of[name]) if of is state.memory else sources
+        self.state = np.array(parts, dtype=np.int64)
+        self.frame = np.zeros(place.FRAME, dtype=np.int64)
+        self.frame[place.NUM_ROWS], self.frame[place.NUM_SOURCES] = self.rows, sources
+        self.frame[place.TOKENS], self.frame[place.LOG_PROBS] = self.tokens.data_ptr(), self.log_probs.data_ptr()
+        self.frame[place.PLAN], self.frame[place.FACTORS] = step.numbers.ctypes.data, step.factors.ctypes.data
+        self.frame[place.STATE], self.frame[place.SCRATCH] = self.state.ctypes.data, self.scratch.data_ptr()
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How the next token is chosen; what is -1 or 1 changes nothing."""
+
+    stop: int = -1
+    never: int = -1
+    min_tokens: int = 0
+    top_k: int = -1
+    temperature: float = 1.0
+    top_p: float = 1.0
+    penalty: float = 1.0
+
+
+@dataclass
+class Writing:
+    """Texts that a compiled loop goes on with, R rows, n of them for each prompt."""
+
+    step: CompiledStep
+    choice: Choice
+    uniform: np.ndarray | None
+    """(T, n) chances of each token and sample; None where the most probable is taken."""
+    samples: int
+    seconds: dict[int, float] = field(default_factory=dict)
+    """Of a token, by the number of threads that computed it, as last measured."""
+    chunks: int = 0
+
+    def go_on(
+        self, log_probs: Tensor, state: State, tokens: np.ndarray, limits: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, Tensor | None] | None:
+        """What is added to `tokens` (R, T) and its log p, (R, t) each, until a prompt is done or CHUNK seconds are
+        over; and log p of what comes next, None where the last tokens are still to be read. None of all this where
+        there is no room for a step."""
+        (R, done), room = tokens.shape, self.step.body.make_room(state)
+        if room < 1:
+            return None
+        ranks = self._ranks()
+        until = done + max(1, min(room, self._num_next(ranks), int(limits.max()) - done))
+        history, log_history = np.zeros((R, until), dtype=np.int64), np.zeros((R, until))
+        history[:, :done] = tokens
+        call = Call(self.step, torch.zeros(R, dtype=torch.long), state, log_probs)
+        settings = np.array([*self._settings(), done, until, until], dtype=np.int64)
+        factors = np.array([self.choice.temperature, self.choice.top_p, self.choice.penalty])
+        uniform = np.zeros((1, self.samples)) if self.uniform is None else self.uniform
+        found = np.zeros(3, dtype=np.int64)
+        arrays = (call.frame, settings, factors, uniform, limits, history, log_history, found)
+        frame = np.array([self.step.entry.address, *(array.ctypes.data for array in arrays)], dtype=np.int64)
+        began = time.perf_counter()
+        TEAM.run(lambda rank, size, meetings: LOOP(rank, size, meetings, 0, frame.ctypes.data), ranks)
+        now = int(found[NUM_WRITTEN])
+        self.seconds[ranks] = (time.perf_counter() - began) / (now - done)
+        return history[:, done:now], log_history[:, done:now], call.log_probs if found[IS_READ] else None
+
+    def _settings(self) -> list[int]:
+        choice = self.choice
+        is_sampled = int(self.uniform is not None)
+        return [
+            choice.stop,
+            choice.never,
+            choice.min_tokens,
+            is_sampled,
+            choice.top_k,
+            self.samples,
+            self.step.plan.vocab_size,
+        ]
+
+    def _ranks(self) -> int:
+        """Threads to take: one, or as many as torch may. Both are tried, now and then, and the faster one is taken:
+        beside other work on the machine, threads wait for each other longer than they compute."""
+        self.chunks += 1
+        if self.chunks % TRY_AGAIN == 0:
+            self.seconds.clear()
+        untried = [ranks for ranks in (1, torch.get_num_threads()) if ranks not in self.seconds]
+        return untried[0] if untried else min(self.seconds, key=self.seconds.__getitem__)
+
+    def _num_next(self, ranks: int) -> int:
+        """How many tokens take about CHUNK seconds."""
+        known = self.seconds.get(ranks)
+        return FIRST_TOKENS if known is None else int(CHUNK / max(known, 1e-7))
+
+
+_steps: WeakKeyDictionary[nn.Module, CompiledStep | None] = WeakKeyDictionary()
+_use: list[Use] = []
+
+
+@contextmanager
+def engine(use: Use) -> Iterator[None]:
+    """Within it, compiled steps are taken (`on`: waited for), or not."""
+    _use.append(use)
+    try:
+        yield
+    finally:
+        _use.pop()
+
+
+def use_of_engine() -> Use:
+    use = _use[-1] if _use else os.environ.get(SETTING, "auto")
+    if use not in get_args(Use):
+        raise ConfigError(f"{SETTING}={use} should be one of {', '.join(get_args(Use))}.")
+    return cast(Use, use)
+
+
+def read_compiled(model: nn.Module, tokens: Tensor, state: State) -> Tensor | None:
+    """The compiled step of a model, taken; None where torch is to take it."""
+    step = compiled_step(model, len(tokens))
+    return None if step is None else step.read(tokens, state)
+
+
+def compiled_step(model: nn.Module, num_rows: int) -> CompiledStep | None:
+    """The compiled step of a model with a body and a head that says what comes next; None where torch computes."""
+    use = use_of_engine()
+    if use == "off" or num_rows > MAX_ROWS or model.training or torch.is_grad_enabled() or is_recorded():
+        return None
+    step = _steps.get(model)
+    if step is None or not step.weights.are_there():
+        if step is None and model in _steps:  # was found to be of another shape
+            return None
+        step = _steps[model] = _plan(model)
+    return step if step is not None and step.entry.load(wait=use == "on") else None
+
+
+def _plan(model: Any) -> CompiledStep | None:
+    if not isinstance(model.body, Compiles):
+        return None
+    try:
+        return CompiledStep.of(model.body, getattr(model, "main_head", model.head))
+    except NotCompiledError:
+        return None
