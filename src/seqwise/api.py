@@ -75,9 +75,9 @@ def continue_comparison(path: str | Path) -> Comparison:
 
 
 @speaks_python
-def load(path: str | Path) -> TrainedRun:
-    """Open a run folder."""
-    return TrainedRun(path)
+def load(path: str | Path, *, precision: str = "float32") -> TrainedRun:
+    """Open a run folder; with `precision="int8"` its weights are rounded to 8 bits."""
+    return TrainedRun(path, precision=precision)
 
 
 @speaks_python

@@ -9,6 +9,8 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from torch import nn
+
 from .config import build
 from .data.pipes import owned
 from .data.schema import MASKED_TOKEN, VECTOR, TokenSpec
@@ -21,6 +23,7 @@ from .goals.goal import AnswersLines, AnswersRows, OnProgress, ScoreOptions, Tel
 from .goals.sequence import SequenceGoal
 from .goals.vector import no_answers
 from .inspection.options import InspectOptions
+from .layers.int8 import PRECISIONS, to_int8
 from .run import Run
 from .signatures import takes
 from .tasks import ReadsQuestions, Task, goal_of, task_named
@@ -46,9 +49,12 @@ if TYPE_CHECKING:
 class TrainedRun:
     """A run folder with its model, ready to use."""
 
-    def __init__(self, path: str | Path):
+    def __init__(self, path: str | Path, *, precision: str = "float32"):
+        """`precision`: weights as they were learned, "float32", or rounded to 8 bits, "int8"."""
         self.run = Run.open(Path(path))
-        self.path = self.run.path
+        self.path, self.precision = self.run.path, precision
+        if precision not in PRECISIONS:
+            raise ConfigError(f'--precision "{precision}" is not one of {", ".join(PRECISIONS)}.')
 
     def _facts(self) -> dict[str, str]:
         """What the run is, without loading its model."""
@@ -84,7 +90,22 @@ class TrainedRun:
 
     @cached_property
     def model(self) -> Any:
-        return self.run.load_model()
+        model = self.run.load_model()
+        if self.precision == "int8":
+            if not isinstance(model, nn.Module):
+                raise ConfigError(
+                    f"{self.path} is a {self.run.config.model_name}: it has no matrices that could be rounded to 8 "
+                    "bits. Leave out --precision."
+                )
+            to_int8(model)
+        return model
+
+    @property
+    def about_precision(self) -> str:
+        """What a user should know of it; empty where there is nothing."""
+        if self.precision == "float32" or self.model is None:  # the model first: it may have nothing to round
+            return ""
+        return f"weights are rounded to 8 bits; what that costs: seqwise evaluate {self.path} --precision int8"
 
     def prompt_ids(self, prompt: str) -> list[int]:
         """A prompt as ids, behind what stood before a text in training: the boundary token, or the one that an imported
@@ -152,6 +173,8 @@ class TrainedRun:
         opened, part = self._open(data, split, is_scored=True, tell=tell)
         store = self.task.store(opened, part, self.run.schema)
         scored = f"{part}:{opened.fingerprint[:8]}"
+        if self.precision != "float32":
+            scored += f"|precision={self.precision}"
         config = self.run.config.data
         return self.goal.score(
             self.model, store, self.run.schema, config, scored=scored, on_progress=on_progress, **options

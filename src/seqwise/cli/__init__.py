@@ -206,6 +206,7 @@ def evaluate(
     search_report: Annotated[
         bool, typer.Option("--search-report", help="Pairs: report what beams of several widths miss, and their BLEU.")
     ] = False,
+    precision: shared.Precision = "float32",
     as_json: shared.AsJson = False,
 ) -> None:
     """Score runs on their test part or on other data, with interval and signature.
@@ -227,7 +228,7 @@ def evaluate(
     check_there(others)
     from .evaluating import open_runs, report_on_search, score_runs
 
-    trained = open_runs(folders)
+    trained = open_runs(folders, precision)
     task = next(iter(trained.values())).task.name
     data = owned(others, task)[0] if others else None
     lengths: dict[str, Any] = {"length_penalty": length_penalty, "length_form": length_form}
@@ -253,6 +254,7 @@ def generate(
     beam_width: Annotated[int, typer.Option(help="Number of hypotheses that beam search keeps.")] = 4,
     length_penalty: Annotated[float, typer.Option(help="Exponent of the length that scores are divided by.")] = 0.0,
     one_line: Annotated[bool, typer.Option("--one-line", help="Stop at the end of the line.")] = False,
+    precision: shared.Precision = "float32",
     as_json: shared.AsJson = False,
 ) -> None:
     """Generate text with a model."""
@@ -264,7 +266,7 @@ def generate(
     from ..decoding import DecodingConfig
     from .writing import write_texts
 
-    trained = TrainedRun(run)
+    trained = TrainedRun(run, precision=precision)
     settings: dict[str, Any] = {
         "method": method,
         "max_tokens": max_tokens,
@@ -278,6 +280,8 @@ def generate(
         "stop": trained.tokenizer.boundary if one_line else None,
     }
     config = build(DecodingConfig, settings, section="decoding", where="generate")
+    if trained.about_precision:
+        note(f"note: {trained.about_precision}")
     for sentence in trained.about_prompt(prompt):
         note(f"note: {sentence}")
     write_texts(trained, prompt, config, as_json=as_json)
@@ -368,6 +372,7 @@ def predict(
     n_best: Annotated[int | None, typer.Option(help="Pairs: number of answers for each line.")] = None,
     scores: Annotated[bool, typer.Option("--scores", help="Pairs: print the score before each answer.")] = False,
     alignments: Annotated[bool, typer.Option("--alignments", help="Pairs: print which words belong together.")] = False,
+    precision: shared.Precision = "float32",
     as_json: shared.AsJson = False,
 ) -> None:
     """Predict with a model: translate lines, forecast a series, label sequences, tag a text.
@@ -381,7 +386,9 @@ def predict(
     check_there([data] if data else [])
     from ..api import TrainedRun
 
-    trained = TrainedRun(run)
+    trained = TrainedRun(run, precision=precision)
+    if trained.about_precision:
+        note(f"note: {trained.about_precision}")
     search = {"method": method, "beam_width": beam_width, "length_penalty": length_penalty, "length_form": length_form}
     search |= {"repetition_penalty": repetition_penalty, "temperature": temperature, "num_results": n_best}
     search |= {"min_tokens": min_tokens, "max_tokens": max_tokens}

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..api import TrainedRun
 from ..errors import ConfigError
+from ..evaluation.precision import cost_of_precision
 from ..wording import counted
 from .progress import display
 from .results import say_results
@@ -15,9 +16,18 @@ from .tables import columns
 from .terminal import say
 
 
-def open_runs(folders: Sequence[str]) -> dict[str, TrainedRun]:
-    """By name. Scores of different tasks have nothing in common, so all should have one."""
+def open_runs(folders: Sequence[str], precision: str = "float32") -> dict[str, TrainedRun]:
+    """By name. Scores of different tasks have nothing in common, so all should have one.
+
+    Of another precision, runs stand beside themselves as they were learned.
+    """
     trained = {name: TrainedRun(name) for name in folders}
+    if precision != "float32":
+        pairs = (
+            {name: run, f"{name} in {precision}": TrainedRun(name, precision=precision)}
+            for name, run in trained.items()
+        )
+        trained = {name: run for pair in pairs for name, run in pair.items()}
     tasks = {run.task.name for run in trained.values()}
     if len(tasks) > 1:
         raise ConfigError(f"runs on {' and '.join(sorted(tasks))} cannot be compared; evaluate them one by one.")
@@ -37,6 +47,9 @@ def score_runs(
         return
     for line in scores_shown(scores):
         say(line)
+    for name, run in trained.items():
+        if run.precision != "float32":
+            say(f"{name}: {cost_of_precision(scores[str(run.path)], scores[name])}")
 
 
 def report_on_search(

@@ -50,6 +50,10 @@ LengthPenalty = Annotated[
 LengthForm = Annotated[
     str | None, typer.Option(help="Pairs: form of the length penalty: power or gnmt.", show_default="gnmt")
 ]
+Precision = Annotated[
+    str,
+    typer.Option(help="Weights as they were learned (float32), or rounded to 8 bits (int8): a quarter of the memory."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for a program to read.")]
 
 

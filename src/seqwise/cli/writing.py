@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sys
+import time
 
 from ..api import TrainedRun
 from ..decoding import DecodingConfig, generate, stream
 from .results import say_results
 from .terminal import say, write
+
+REDRAW = 0.02  # seconds: all of a text is decoded anew, and tokens may come by the thousand
 
 
 def write_texts(trained: TrainedRun, prompt: str, config: DecodingConfig, *, as_json: bool) -> None:
@@ -34,9 +37,12 @@ def stream_text(trained: TrainedRun, prompt: str, config: DecodingConfig) -> Non
     """Write the prompt, then each character as soon as it is certain: later tokens may complete its bytes."""
     write(sys.stdout, prompt)
     tokens: list[int] = []
-    shown = ""
+    shown, last = "", 0.0
     for token in stream(trained.model, trained.prompt_ids(prompt), config):
         tokens.append(token)
+        if time.monotonic() < last + REDRAW:
+            continue
+        last = time.monotonic()
         text = trained.text_after(prompt, tokens)
         if text.endswith("\ufffd") or not text.startswith(shown):
             continue

@@ -1,11 +1,11 @@
 """Compiled entry points: C functions of five whole numbers, kept on disk, compiled by a process of their own.
 
     entry = ENTRIES["gpt"]
-    entry.load()                  -> True if its machine code is there; if not, a process begins to compile it
+    entry.load()                  -> True if its machine code is there; if not, it is read or compiled meanwhile
     entry(rank, ranks, meetings, met, frame)
 
 Compiling takes seconds and would hold Python's lock all the while, so that nothing else goes on: another process does
-it (`python -m seqwise.kernels.compiled gpt`), and until the code is there, torch computes. A call lets other threads of
+it (`python -m seqwise.kernels.compiled gpt`). Until the code is there, torch computes. A call lets other threads of
 Python run. What was compiled stands for one state of all kernels together: numba looks at the file of a function alone,
 not at those that it calls.
 
@@ -21,7 +21,7 @@ import importlib
 import os
 import subprocess
 import sys
-import time
+import threading
 import warnings
 from functools import cache
 from pathlib import Path
@@ -50,8 +50,12 @@ LOG_PROBS = 7
 FRAME = 8
 
 SIGNATURE = types.int64(*[types.int64] * 5)
-ASK_AGAIN = 0.25  # seconds until the disk is looked at once more
 GIVE_UP = 120.0  # seconds that a process may take to compile
+
+
+READING = threading.Lock()
+if hasattr(os, "register_at_fork"):  # a process that is forked while numba reads would wait for its locks for ever
+    os.register_at_fork(before=READING.acquire, after_in_parent=READING.release, after_in_child=READING.release)
 
 
 class Entry:
@@ -60,79 +64,64 @@ class Entry:
     def __init__(self, module: str, function: str):
         self.module, self.function = module, function
         self._code: Any = None
-        self._compiler: subprocess.Popen[bytes] | None = None
-        self._asked, self._began, self._has_failed = -ASK_AGAIN, 0.0, False
+        self._search: threading.Thread | None = None
+        self._failure, self._has_told = "", False
 
     def __call__(self, rank: int, ranks: int, meetings: int, met: int, frame: int) -> int:
-        assert self._code is not None, "load() first"
         return int(self._code.ctypes(rank, ranks, meetings, met, frame))
 
     @property
     def address(self) -> int:
-        assert self._code is not None, "load() first"
         return int(self._code.address)
 
     def load(self, *, wait: bool = False) -> bool:
-        """Whether the code is there. If not, another process begins to compile it; `wait` for that."""
+        """Whether the code is there. If not, it is looked for in the background; `wait` for that."""
         if self._code is not None:
             return True
-        while not self._has_failed:
-            self._read()
-            if self._code is not None or not self._go_on_compiling():
-                break
-            if not wait:
-                return False
-            time.sleep(ASK_AGAIN)
+        if self._search is None or not (self._search.is_alive() or self._failure):  # or its process was forked since
+            self._search = threading.Thread(target=self._find, daemon=True)
+            self._search.start()
+        if wait:
+            self._search.join()
+        if self._failure and not self._has_told:
+            self._has_told = True
+            message = f"a step could not be compiled, so torch takes it, more slowly: {self._failure}"
+            warnings.warn(message, stacklevel=2)
         return self._code is not None
 
     def compile(self) -> None:
         """Here and now, and keep it on disk."""
-        code = self._uncompiled()
-        code.compile()
-        self._code = code
+        self._uncompiled().compile()
+
+    def _find(self) -> None:
+        """On disk, or else by another process."""
+        try:
+            if self._read():
+                return
+            command = [sys.executable, "-m", __name__, f"{self.module}:{self.function}"]
+            done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=GIVE_UP)
+            if done.returncode or not self._read():
+                self._failure = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+        except (OSError, RuntimeError, subprocess.SubprocessError) as error:
+            self._failure = str(error)
+
+    def _read(self) -> bool:
+        """From disk, if it is there. This takes some tenths of a second in which others can compute."""
+        with READING:
+            code = self._uncompiled()
+            if code._cache.load_overload(code._sig, code._targetdescr.target_context) is None:
+                return False
+            code.compile()  # which finds it there
+            self._code = code
+        return True
 
     def _uncompiled(self) -> Any:
         function = getattr(importlib.import_module(f".{self.module}", __package__), self.function)
-        made: Any = CFunc(
-            function,
-            (SIGNATURE.args, SIGNATURE.return_type),
-            {},
-            {"nopython": True, "fastmath": FAST, "error_model": "numpy"},
-        )
+        options = {"nopython": True, "fastmath": FAST, "error_model": "numpy"}
+        made: Any = CFunc(function, (SIGNATURE.args, SIGNATURE.return_type), {}, options)
         made._cache = FunctionCache(function)
         made._cache._cache_file._source_stamp = fingerprint()
         return made
-
-    def _read(self) -> None:
-        """From disk, if it is there."""
-        now = time.monotonic()
-        if now < self._asked + ASK_AGAIN:
-            return
-        self._asked = now
-        code = self._uncompiled()
-        if code._cache.load_overload(code._sig, code._targetdescr.target_context) is not None:
-            code.compile()  # which finds it there
-            self._code = code
-
-    def _go_on_compiling(self) -> bool:
-        """Whether a process compiles it, or has just done so; says once if that cannot be done."""
-        if self._compiler is None:
-            command = [sys.executable, "-m", __name__, f"{self.module}:{self.function}"]
-            quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
-            self._compiler, self._began = subprocess.Popen(command, **quiet), time.monotonic()  # type: ignore[call-overload]
-            return True
-        if self._compiler.poll() is None:
-            return True
-        if self._compiler.returncode == 0 and time.monotonic() - self._began < GIVE_UP:
-            self._asked = -ASK_AGAIN
-            self._read()
-            if self._code is not None:
-                return True
-        said = (self._compiler.stderr.read() if self._compiler.stderr else b"").decode(errors="replace").strip()
-        self._has_failed = True
-        reason = said.splitlines()[-1] if said else f"exit code {self._compiler.returncode}"
-        warnings.warn(f"a step could not be compiled, so torch takes it, more slowly: {reason}", stacklevel=2)
-        return False
 
 
 ENTRIES = {

@@ -18,6 +18,7 @@ from torch.nn.utils import parametrize
 from .embeddings import TokenEmbedding
 from .recurrent import CellWeights
 
+PRECISIONS = ("float32", "int8")
 INT8_PARTS = ("original0", "original1")
 """What torch calls q and scale."""
 HIGHEST = 127
