@@ -91,9 +91,10 @@ class _Beams:
         reached = (self.totals.reshape(-1, 1) + values).reshape(N, width * k)
         # a stop token ends at most one continuation of each row, so 2W candidates hold W that go on
         place = np.argsort(-reached, axis=1, kind="stable")[:, : 2 * W]  # (N, C)
-        best = np.take_along_axis(reached, place, axis=1)
-        rows = place // k + np.arange(N)[:, None] * width  # (N, C), of R
-        chosen = np.take_along_axis(tokens.reshape(N, width * k), place, axis=1)
+        each = np.arange(N)[:, None]
+        best = reached[each, place]
+        rows = place // k + each * width  # (N, C), of R
+        chosen = tokens.reshape(N, width * k)[each, place]
         is_possible = best > -np.inf
         ends = is_possible & (chosen == stop) if stop is not None else np.zeros_like(is_possible)
         goes_on = is_possible & ~ends
@@ -105,10 +106,10 @@ class _Beams:
         self._finish(ends, rows, chosen, best, log_totals, ends=True)
 
         first = np.argsort(~goes_on, axis=1, kind="stable")[:, :W]  # the W best that go on, in order
-        is_kept = np.take_along_axis(goes_on, first, axis=1)
+        is_kept = goes_on[each, first]
         if self.watch is not None:
             self.watch(Candidates(rows, chosen, best, ends, _among(goes_on, first, is_kept)))
-        kept = np.where(is_kept, np.take_along_axis(best, first, axis=1), -np.inf)  # (N, W)
+        kept = np.where(is_kept, best[each, first], -np.inf)  # (N, W)
         is_done = (self.worst >= kept[:, 0] / self.norms) | ~is_kept[:, 0]  # (2), or nothing left
         if W == 1:
             is_done |= ends.any(axis=1)
@@ -117,7 +118,7 @@ class _Beams:
             running = _among(goes_on, first, is_kept) & is_out[:, None]
             self._finish(running, rows, chosen, best, log_totals, ends=False)
         sources = np.flatnonzero(~(is_done | is_out))
-        rows, chosen, log_totals = (np.take_along_axis(each, first, axis=1) for each in (rows, chosen, log_totals))
+        rows, chosen, log_totals = rows[each, first], chosen[each, first], log_totals[each, first]
         return self._keep(sources, rows, chosen, kept, log_totals), sources
 
     def _finish(

@@ -5,12 +5,16 @@ Shapes: R hypotheses, V vocabulary, T tokens so far.
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from ..kernels.compiled import ENTRIES
+from ..models.engine import is_ready
 from .settings import DecodingConfig, Hypothesis
 
 BLOCK = 64  # tokens whose best is found at once
+BEST = ENTRIES["best"]
 LARGE_VOCAB = 1024  # from here on looking into few blocks is faster than sorting all
 
 
@@ -28,6 +32,8 @@ def adjusted(log_probs: Tensor, tokens: Tensor, config: DecodingConfig) -> Tenso
 
 def top_tokens(log_probs: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """The k highest of each row and their tokens, (R, k) each, highest first; of equals the lower token."""
+    if log_probs.device.type == "cpu" and log_probs.dtype == torch.float32 and is_ready(BEST):
+        return _compiled_top_tokens(log_probs.contiguous(), k)
     values, tokens = _some_top_tokens(log_probs, k)
     if bool(((log_probs >= values[:, -1:]).sum(dim=1) > k).any()):  # more are equal to the last than there is room for
         values, tokens = (found[:, :k] for found in log_probs.sort(dim=1, descending=True, stable=True))
@@ -35,6 +41,15 @@ def top_tokens(log_probs: Tensor, k: int) -> tuple[Tensor, Tensor]:
     tokens, order = tokens.sort(dim=1)
     values, by_value = values.gather(1, order).sort(dim=1, descending=True, stable=True)
     return values, tokens.gather(1, by_value)
+
+
+def _compiled_top_tokens(log_probs: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    R, V = log_probs.shape
+    values, tokens = log_probs.new_empty(R, k), torch.empty(R, k, dtype=torch.long)
+    numbers = [R, V, k, log_probs.data_ptr(), values.data_ptr(), tokens.data_ptr()]
+    frame = np.array(numbers, dtype=np.int64)
+    BEST(0, 1, 0, 0, frame.ctypes.data)
+    return values, tokens
 
 
 def _some_top_tokens(log_probs: Tensor, k: int) -> tuple[Tensor, Tensor]:

@@ -40,9 +40,9 @@ LN_2_HIGH_64, LN_2_LOW_64 = float64(6.93145751953125e-1), float64(1.428606820309
 EXP_64, LOWEST_64 = tuple(float64(1 / math.factorial(n)) for n in range(14)), float64(-700.0)
 ROOT_HALF, ROOT_2_OVER_PI, GELU_CUBE = float32(0.5**0.5), float32((2 / math.pi) ** 0.5), float32(0.044715)
 
-OUTPUTS, ROWS = 4, 4  # of a tile
+OUTPUTS, ROWS = 4, (5, 4, 1)  # of a tile
 UNIT = OUTPUTS  # outputs of a product are shared among threads in whole tiles
-multiply, multiply_int8 = (multiplication(OUTPUTS, (ROWS, 1), is_int8=small) for small in (False, True))
+multiply, multiply_int8 = (multiplication(OUTPUTS, ROWS, is_int8=small) for small in (False, True))
 multiply_last, multiply_last_int8 = (multiplication(1, (1,), is_int8=small) for small in (False, True))
 four_vectors, one_vector, one_number = (mixture(vectors) for vectors in (4, 1, 0))
 

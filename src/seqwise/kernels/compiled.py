@@ -126,12 +126,13 @@ class Entry:
 
 ENTRIES = {
     "write": Entry("writing", "write"),
+    "best": Entry("best_tokens", "best_tokens"),
     "conv": Entry("conv_step", "conv_step"),
     "recurrent": Entry("recurrent_step", "recurrent_step"),
     "transformer": Entry("transformer_step", "transformer_step"),
     "gpt": Entry("gpt_step", "gpt_step"),
 }
-"""The loop that writes a text, and a step of each family."""
+"""The loop that writes a text, what a beam looks at, and a step of each family."""
 
 
 @cache

@@ -138,7 +138,7 @@ class CompiledStep:
 
     def write(self, choice: Choice, uniform: np.ndarray | None, samples: int) -> Writing | None:
         """Whole texts; None while the loop is still being compiled."""
-        return Writing(self, choice, uniform, samples) if LOOP.load(wait=use_of_engine() == "on") else None
+        return Writing(self, choice, uniform, samples) if is_ready(LOOP) else None
 
     def read(self, tokens: Tensor, state: State) -> Tensor | None:
         """log p of what comes next, (B, V), after one more token in each row, (B,); the state goes on in place. None
@@ -278,6 +278,12 @@ def use_of_engine() -> Use:
     return cast(Use, use)
 
 
+def is_ready(entry: Entry) -> bool:
+    """Whether compiled code may be used, and is there."""
+    use = use_of_engine()
+    return use != "off" and entry.load(wait=use == "on")
+
+
 def read_compiled(model: nn.Module, tokens: Tensor, state: State) -> Tensor | None:
     """The compiled step of a model, taken; None where torch is to take it."""
     step = compiled_step(model, len(tokens))
@@ -286,15 +292,14 @@ def read_compiled(model: nn.Module, tokens: Tensor, state: State) -> Tensor | No
 
 def compiled_step(model: nn.Module, num_rows: int) -> CompiledStep | None:
     """The compiled step of a model with a body and a head that says what comes next; None where torch computes."""
-    use = use_of_engine()
-    if use == "off" or num_rows > MAX_ROWS or model.training or torch.is_grad_enabled() or is_recorded():
+    if use_of_engine() == "off" or num_rows > MAX_ROWS or model.training or torch.is_grad_enabled() or is_recorded():
         return None
     step = _steps.get(model)
     if step is None or not step.weights.are_there():
         if step is None and model in _steps:  # was found to be of another shape
             return None
         step = _steps[model] = _plan(model)
-    return step if step is not None and step.entry.load(wait=use == "on") else None
+    return step if step is not None and is_ready(step.entry) else None
 
 
 def _plan(model: Any) -> CompiledStep | None:
