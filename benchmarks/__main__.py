@@ -107,6 +107,7 @@ BENCHMARKS = [
     Benchmark("recurrent", "--repeats 2"),
     Benchmark("crf", "--repeats 3"),
     Benchmark("generation", "--repeats 2", needs=(package("transformers"),)),
+    Benchmark("recurrent_generation", "--repeats 2"),
     Benchmark("encoders", "--repeats 2 --sentences 200 --steps 3", needs=(package("transformers"),)),
     Benchmark("training_step", "--repeats 2"),
     Benchmark("recording", "--repeats 2"),

@@ -3,10 +3,10 @@
     pip install 'ctranslate2>=4.8'
     python -m benchmarks.generation [--repeats 5]
 
-Same layers, width, heads, context, vocabulary; the same number of new tokens, no stop token; CTranslate2 has our weights,
-transformers its own, all random (speed does not depend on them). Rates in tokens per second over all rows, both sides in
-turns. Batches of 1 and 32, greedy and sampled; CTranslate2 at batch 1, greedy, by its best number of threads, with how
-often it writes the same text.
+Same layers, width, heads, context, vocabulary; the same number of new tokens, no stop token; CTranslate2 has our
+weights, transformers its own, all random (speed does not depend on them). Rates in tokens per second over all rows,
+both sides in turns. Batches of 1 and 32, greedy and sampled; CTranslate2 at batch 1, greedy, by its best number of
+threads, with how much of the text is the same.
 
 For batch 1, what the memory allows: the bytes of weights that a token needs, over the rate at which a product of torch
 reads as many bytes with one row. And the torch path of ours, without the compiled engine.

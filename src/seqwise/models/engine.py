@@ -45,7 +45,7 @@ SETTING = "SEQWISE_ENGINE"
 KINDS = (torch.float32, torch.complex64, torch.int8)  # of weights that are read
 CHUNK = 0.05  # seconds until Python is asked again: for who reads along, and for Ctrl-C
 FIRST_TOKENS = 8  # while it is not known how long one takes
-TRY_AGAIN = 50  # chunks until both numbers of threads are tried again
+TRY_AGAIN = 50  # times its tries, until both numbers of threads are tried again
 LOOP = ENTRIES["write"]
 
 
@@ -120,6 +120,31 @@ class Compiles(Protocol):
         ...
 
 
+@dataclass
+class Pace:
+    """How many threads to take: one, or as many as torch may. Both are tried, and now and then again, and the faster is
+    taken: beside other work on the machine, threads wait for each other longer than they compute."""
+
+    tries: int
+    """How often each is tried before one is chosen."""
+    seconds: dict[int, list[float]] = field(default_factory=dict)
+    """Of what is measured, by the number of threads."""
+    uses: int = 0
+
+    def ranks(self) -> int:
+        self.uses += 1
+        if self.uses % (TRY_AGAIN * self.tries) == 0:
+            self.seconds.clear()
+        for ranks in (1, torch.get_num_threads()):
+            if len(self.seconds.get(ranks, ())) < self.tries:
+                return ranks
+        return min(self.seconds, key=lambda ranks: min(self.seconds[ranks]))
+
+    def took(self, ranks: int, seconds: float) -> None:
+        self.seconds.setdefault(ranks, []).append(seconds)
+        del self.seconds[ranks][: -self.tries]
+
+
 @dataclass(frozen=True)
 class CompiledStep:
     body: Compiles
@@ -128,6 +153,8 @@ class CompiledStep:
     entry: Entry
     numbers: np.ndarray = field(repr=False)
     factors: np.ndarray = field(repr=False)
+    paces: dict[int, Pace] = field(default_factory=dict)
+    """By the number of rows."""
 
     @staticmethod
     def of(body: Compiles, head: nn.Module) -> CompiledStep:
@@ -146,8 +173,11 @@ class CompiledStep:
         check_tokens(tokens, self.plan.vocab_size)
         if self.body.make_room(state) < 1:
             return None
-        call = Call(self, tokens, state)
-        self.entry(0, 1, 0, 0, call.frame.ctypes.data)
+        call, pace = Call(self, tokens, state), self.paces.setdefault(len(tokens), Pace(tries=3))
+        ranks = pace.ranks() if torch.get_num_threads() > 1 else 1
+        began = time.perf_counter()
+        TEAM.run(lambda rank, size, meetings: self.entry(rank, size, meetings, 0, call.frame.ctypes.data), ranks)
+        pace.took(ranks, time.perf_counter() - began)
         return call.log_probs
 
 
@@ -199,9 +229,7 @@ class Writing:
     uniform: np.ndarray | None
     """(T, n) chances of each token and sample; None where the most probable is taken."""
     samples: int
-    seconds: dict[int, float] = field(default_factory=dict)
-    """Of a token, by the number of threads that computed it, as last measured."""
-    chunks: int = 0
+    pace: Pace = field(default_factory=lambda: Pace(tries=1))
 
     def go_on(
         self, log_probs: Tensor, state: State, tokens: np.ndarray, limits: np.ndarray
@@ -212,7 +240,7 @@ class Writing:
         (R, done), room = tokens.shape, self.step.body.make_room(state)
         if room < 1:
             return None
-        ranks = self._ranks()
+        ranks = self.pace.ranks()
         until = done + max(1, min(room, self._num_next(ranks), int(limits.max()) - done))
         history, log_history = np.zeros((R, until), dtype=np.int64), np.zeros((R, until))
         history[:, :done] = tokens
@@ -226,7 +254,7 @@ class Writing:
         began = time.perf_counter()
         TEAM.run(lambda rank, size, meetings: LOOP(rank, size, meetings, 0, frame.ctypes.data), ranks)
         now = int(found[NUM_WRITTEN])
-        self.seconds[ranks] = (time.perf_counter() - began) / (now - done)
+        self.pace.took(ranks, (time.perf_counter() - began) / (now - done))
         return history[:, done:now], log_history[:, done:now], call.log_probs if found[IS_READ] else None
 
     def _settings(self) -> list[int]:
@@ -242,19 +270,10 @@ class Writing:
             self.step.plan.vocab_size,
         ]
 
-    def _ranks(self) -> int:
-        """Threads to take: one, or as many as torch may. Both are tried, now and then, and the faster one is taken:
-        beside other work on the machine, threads wait for each other longer than they compute."""
-        self.chunks += 1
-        if self.chunks % TRY_AGAIN == 0:
-            self.seconds.clear()
-        untried = [ranks for ranks in (1, torch.get_num_threads()) if ranks not in self.seconds]
-        return untried[0] if untried else min(self.seconds, key=self.seconds.__getitem__)
-
     def _num_next(self, ranks: int) -> int:
         """How many tokens take about CHUNK seconds."""
-        known = self.seconds.get(ranks)
-        return FIRST_TOKENS if known is None else int(CHUNK / max(known, 1e-7))
+        known = self.pace.seconds.get(ranks)
+        return int(CHUNK / max(min(known), 1e-7)) if known else FIRST_TOKENS
 
 
 _steps: WeakKeyDictionary[nn.Module, CompiledStep | None] = WeakKeyDictionary()
