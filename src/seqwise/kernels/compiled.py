@@ -117,9 +117,12 @@ class Entry:
     def _go_on_compiling(self) -> bool:
         """Whether a process compiles it, or has just done so; says once if that cannot be done."""
         if self._compiler is None:
-            command = [sys.executable, "-m", __name__, f"{self.module}:{self.function}"]
+            command = [sys.executable or "python", "-m", __name__, f"{self.module}:{self.function}"]
             quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
-            self._compiler, self._began = subprocess.Popen(command, **quiet), time.monotonic()  # type: ignore[call-overload]
+            try:
+                self._compiler, self._began = subprocess.Popen(command, **quiet), time.monotonic()  # type: ignore[call-overload]
+            except OSError as error:  # no Python to be found, no process to be had
+                return self._give_up(str(error))
             return True
         if self._compiler.poll() is None:
             return True
@@ -129,8 +132,10 @@ class Entry:
             if self._code is not None:
                 return True
         said = (self._compiler.stderr.read() if self._compiler.stderr else b"").decode(errors="replace").strip()
+        return self._give_up(said.splitlines()[-1] if said else f"exit code {self._compiler.returncode}")
+
+    def _give_up(self, reason: str) -> bool:
         self._has_failed = True
-        reason = said.splitlines()[-1] if said else f"exit code {self._compiler.returncode}"
         warnings.warn(f"a step could not be compiled, so torch takes it, more slowly: {reason}", stacklevel=2)
         return False
 
