@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import sys
@@ -34,6 +35,20 @@ def _own_world(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
     monkeypatch.setenv("SEQWISE_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
     monkeypatch.delenv("SEQWISE_DATA", raising=False)
     torch.manual_seed(0)
+
+
+@pytest.fixture(scope="session")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The engine's code is there: compiled once, by the first worker that needs it, while others wait for it."""
+    from seqwise.kernels.compiled import ENTRIES
+
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent  # which all workers share
+    with (folder / "compiling").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for entry in ENTRIES.values():
+            entry.compile()  # or reads it from disk
 
 
 @pytest.fixture

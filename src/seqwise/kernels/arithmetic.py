@@ -26,7 +26,12 @@ from numba.extending import intrinsic
 from .tiles import LANES, mixture, multiplication
 
 FAST = {"reassoc", "contract", "nsz", "arcp", "afn"}  # sums in any order; infinities and NaN stay what they are
-IN_ORDER: dict[str, Any] = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+IN_ORDER: dict[str, Any] = {
+    "error_model": "numpy",
+    "fastmath": False,  # where it is not said, numba takes it from whoever calls
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+}
 LOOP: dict[str, Any] = {**IN_ORDER, "fastmath": FAST}
 """How loops are compiled that other compiled loops alone call."""
 NONE = 0  # the address of what a network does not have

@@ -98,7 +98,7 @@ class Entry:
         try:
             if self._read():
                 return
-            command = [sys.executable, "-m", __name__, f"{self.module}:{self.function}"]
+            command = [sys.executable or "python", "-m", __name__, f"{self.module}:{self.function}"]
             done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=GIVE_UP)
             if done.returncode or not self._read():
                 self._failure = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]

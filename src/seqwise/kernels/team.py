@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import wait as finish
 from threading import Lock
 
 import numpy as np
@@ -89,25 +90,39 @@ class Team:
     the thread that asked."""
 
     def __init__(self) -> None:
-        self._lock, self._pool, self._process = Lock(), None, 0  # type: tuple[Lock, ThreadPoolExecutor | None, int]
+        self._lock, self._pool = Lock(), None  # type: tuple[Lock, ThreadPoolExecutor | None]
+        self._size, self._process = 0, 0
 
     def run(self, work: Callable[[int, int, int], int], ranks: int) -> int:
         """What `work(rank, ranks, address of the meetings)` of rank zero returns, when all are done."""
         if ranks == 1 or not self._lock.acquire(blocking=False):
             return work(0, 1, 0)
         try:
-            if (
-                self._pool is None or self._process != os.getpid()
-            ):  # threads do not live on in a process that was forked
-                self._pool, self._process = ThreadPoolExecutor(max(1, (os.cpu_count() or 1) - 1)), os.getpid()
-            meetings = np.zeros(8, dtype=np.int64)  # a line of the cache of its own
-            others = [self._pool.submit(work, rank, ranks, meetings.ctypes.data) for rank in range(1, ranks)]
-            found = work(0, ranks, meetings.ctypes.data)
-            for other in others:
-                other.result()
-            return found
+            # none of them is the thread that Ctrl-C interrupts: the others would wait for it for ever
+            done = self._threads(ranks).submit(self._lead, work, ranks)
+            try:
+                return done.result()
+            finally:
+                finish([done])  # behind Ctrl-C too: what they write to has to live
+        except KeyboardInterrupt:
+            self._pool = None  # struck while it was handed over, it goes on for a while
+            raise
         finally:
             self._lock.release()
+
+    def _lead(self, work: Callable[[int, int, int], int], ranks: int) -> int:
+        meetings = np.zeros(8, dtype=np.int64)  # a line of the cache of its own
+        others = [self._threads(ranks).submit(work, rank, ranks, meetings.ctypes.data) for rank in range(1, ranks)]
+        found = work(0, ranks, meetings.ctypes.data)
+        for other in others:
+            other.result()
+        return found
+
+    def _threads(self, num: int) -> ThreadPoolExecutor:
+        """One for each rank, or they would wait for one that never begins."""
+        if self._pool is None or self._size < num or self._process != os.getpid():  # threads do not outlive a fork
+            self._pool, self._size, self._process = ThreadPoolExecutor(num), num, os.getpid()
+        return self._pool
 
 
 TEAM = Team()

@@ -104,10 +104,7 @@ def choose(log_probs, before, settings, factors, chance, allowed):
 @njit(**IN_ORDER)
 def draw(probs, top_k, factors, chance):
     """(2) and (3), from log p (V,), which is overwritten."""
-    V, highest, total = len(probs), probs.max(), 0.0
-    for token in range(V):
-        probs[token] = exp_64((probs[token] - highest) / factors[TEMPERATURE])
-        total += probs[token]
+    V, total = len(probs), _to_probs(probs, probs.max(), factors[TEMPERATURE])
     if 0 < top_k < V or factors[TOP_P] < 1.0:
         total = _keep_best(probs, top_k if 0 < top_k < V else V, factors[TOP_P], total)
     threshold, reached = chance * total, 0.0
@@ -116,6 +113,16 @@ def draw(probs, top_k, factors, chance):
         if reached > threshold:
             return token
     return V - 1
+
+
+@njit(**{**IN_ORDER, "fastmath": {"reassoc", "contract"}})  # but a small temperature has no reciprocal
+def _to_probs(log_probs, highest, temperature):
+    """p^(1/temperature) in the place of log p, the highest of them one. Returns their sum."""
+    total = 0.0
+    for token in range(len(log_probs)):
+        log_probs[token] = exp_64((log_probs[token] - highest) / temperature)
+        total += log_probs[token]
+    return total
 
 
 @njit(**IN_ORDER)

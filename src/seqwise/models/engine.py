@@ -93,7 +93,7 @@ class Weights:
 
     def are_there(self) -> bool:
         """Whether all are still where they were: copies, moves and new weights change that."""
-        return all(of[name].data_ptr() == at for of, name, at in self._found)
+        return all((tensor := of.get(name)) is not None and tensor.data_ptr() == at for of, name, at in self._found)
 
 
 def plain_ends(embedding: nn.Module, head: nn.Module) -> tuple[TokenEmbedding, NextTokenHead]:
@@ -187,8 +187,9 @@ class Call:
     def __init__(self, step: CompiledStep, tokens: Tensor, state: State, log_probs: Tensor | None = None):
         self.rows = len(tokens)
         self.tokens = tokens.to(torch.int64).contiguous()
-        self.log_probs = torch.empty(self.rows, step.plan.vocab_size) if log_probs is None else log_probs.contiguous()
-        self.scratch = torch.empty(max(1, step.plan.scratch * self.rows))
+        shape = self.rows, step.plan.vocab_size
+        self.log_probs = torch.empty(shape, dtype=torch.float32) if log_probs is None else log_probs.contiguous()
+        self.scratch = torch.empty(max(1, step.plan.scratch * self.rows), dtype=torch.float32)
         parts, sources = [], self.rows
         for name in step.body.in_order(state):
             if isinstance(name, int):
@@ -252,7 +253,12 @@ class Writing:
         arrays = (call.frame, settings, factors, uniform, limits, history, log_history, found)
         frame = np.array([self.step.entry.address, *(array.ctypes.data for array in arrays)], dtype=np.int64)
         began = time.perf_counter()
-        TEAM.run(lambda rank, size, meetings: LOOP(rank, size, meetings, 0, frame.ctypes.data), ranks)
+        kept = call, state, arrays, self  # where Ctrl-C strikes, threads may be at it for a moment longer
+
+        def work(rank: int, size: int, meetings: int, kept: object = kept) -> int:
+            return LOOP(rank, size, meetings, 0, frame.ctypes.data)
+
+        TEAM.run(work, ranks)
         now = int(found[NUM_WRITTEN])
         self.pace.took(ranks, (time.perf_counter() - began) / (now - done))
         return history[:, done:now], log_history[:, done:now], call.log_probs if found[IS_READ] else None
@@ -313,6 +319,8 @@ def compiled_step(model: nn.Module, num_rows: int) -> CompiledStep | None:
     """The compiled step of a model with a body and a head that says what comes next; None where torch computes."""
     if use_of_engine() == "off" or num_rows > MAX_ROWS or model.training or torch.is_grad_enabled() or is_recorded():
         return None
+    if torch.is_autocast_enabled("cpu"):  # states may be in 16 bits
+        return None
     step = _steps.get(model)
     if step is None or not step.weights.are_there():
         if step is None and model in _steps:  # was found to be of another shape
@@ -322,9 +330,10 @@ def compiled_step(model: nn.Module, num_rows: int) -> CompiledStep | None:
 
 
 def _plan(model: Any) -> CompiledStep | None:
-    if not isinstance(model.body, Compiles):
+    body = getattr(model, "body", None)  # networks of other hands may have none
+    if not isinstance(body, Compiles):
         return None
     try:
-        return CompiledStep.of(model.body, getattr(model, "main_head", model.head))
+        return CompiledStep.of(body, getattr(model, "main_head", model.head))
     except NotCompiledError:
         return None
