@@ -91,7 +91,9 @@ class Entry:
 
     def compile(self) -> None:
         """Here and now, and keep it on disk."""
-        self._uncompiled().compile()
+        code = self._uncompiled()
+        code.compile()
+        self._code = code
 
     def _find(self) -> None:
         """On disk, or else by another process."""
