@@ -98,6 +98,20 @@ def test_every_way_to_choose_gives_the_texts_of_torch(
         assert sum(counts) == max(len(h.tokens) for of_one in found for h in of_one)  # all of it in the loop
 
 
+@pytest.mark.parametrize("min_tokens", [0, 1, 2, 9])
+@pytest.mark.parametrize("method", ["greedy", "sample"])
+def test_a_text_that_would_stop_has_the_fewest_tokens_that_it_may(method: str, min_tokens: int) -> None:
+    """To the token: the stop token is by far the most probable one at every step."""
+    shape = SEQ2SEQ[-1]
+    model = build(shape)
+    with torch.no_grad():
+        model.head.output.bias[STOP] = 60
+    settings = {"method": method, "min_tokens": min_tokens, "max_tokens": 20, "stop": STOP}
+    for of_one in written(model, prompt_of(shape, LENGTHS), "on", **settings):
+        assert [len(h.tokens) for h in of_one] == [max(1, min_tokens)]
+        assert of_one[0].tokens[-1] == STOP
+
+
 @each_model
 @pytest.mark.parametrize("settings", [CHOICES[1], CHOICES[8], CHOICES[-2]], ids=["greedy", "sample", "penalty"])
 def test_every_family_gives_the_texts_of_torch(shape: Shape, settings: dict[str, Any]) -> None:
