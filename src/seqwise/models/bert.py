@@ -114,7 +114,9 @@ class Block(nn.Module):
         self.feed_forward_norm = nn.LayerNorm(D, eps=config.norm_epsilon)
         self.dropout = Dropout(config.dropout)
 
-    def forward(self, x: Tensor, mask: Tensor | None, turn: Tensor | None = None, *, only_first: bool = False) -> Tensor:
+    def forward(
+        self, x: Tensor, mask: Tensor | None, turn: Tensor | None = None, *, only_first: bool = False
+    ) -> Tensor:
         """(B, T, D) -> the same, or (B, 1, D) of the first place."""
         looked = self.attention.forward_first(x, mask, turn) if only_first else self.attention(x, mask, turn)
         x = self.attention_norm((x[:, :1] if only_first else x) + self.dropout(looked))  # (2)
