@@ -236,6 +236,10 @@ def test_queries_and_keys_change_places_within_a_head() -> None:
             r"model\.pooling = concat: .* has no such pooling",
         ),
         (
+            *(bert(positions="rotary"), masked_schema(PIECES, next_sentence=True), "masked"),
+            r'run: model\.positions = "rotary": BERT, .* Train with --set model\.positions=learned',
+        ),
+        (
             bert(),
             answer_schema(values(2), LABELS),
             "label",

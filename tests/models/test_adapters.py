@@ -184,7 +184,8 @@ def test_the_fused_matrix_of_gpt2_is_changed_in_the_same_way() -> None:
 def test_names_of_others_are_given_where_they_have_such_a_shape() -> None:
     def layout(shape: str, **settings: Any) -> PEFTLayout | None:
         config, schema = settings_of(shape), schemas.of_answers(3, vocab_size=9)
-        object.__setattr__(config, "pooling", settings.get("pooling", "first"))
+        for name, value in {"pooling": "first", **settings}.items():
+            object.__setattr__(config, name, value)
         return PEFTLayout.of(config, schema)
 
     first, mean = layout("bert"), layout("bert", pooling="mean")
@@ -193,6 +194,7 @@ def test_names_of_others_are_given_where_they_have_such_a_shape() -> None:
     assert (first.task, first.classifier, first.prefix) == ("SEQ_CLS", "label", "base_model.model.bert.")
     assert (mean.task, mean.classifier, mean.prefix) == ("FEATURE_EXTRACTION", None, "base_model.model.")
     assert layout("shared") is None
+    assert layout("bert", positions="rotary") is None
     assert layout("gpt") is None
 
 

@@ -23,7 +23,7 @@ from seqwise.text.symbols import SymbolTokenizer
 
 VOCAB = 20
 SMALL: dict[str, Any] = {"context": 24, "num_layers": 2, "model_dim": 16, "num_heads": 2, "pooling": "first"}
-SETTINGS = [{}, {"shared_layers": True}, {"embed_dim": 6}]
+SETTINGS = [{}, {"shared_layers": True}, {"embed_dim": 6}, {"positions": "rotary"}]
 
 
 def schema(*, next_sentence: bool = True) -> Schema:
@@ -171,12 +171,28 @@ def test_shared_layers_are_one_and_narrow_embeddings_are_widened() -> None:
     assert narrow.head.tokens.transform.weight.shape == (6, 16)
 
 
+@torch.no_grad()
+def test_rotary_positions_tell_the_order_and_how_far_apart_tokens_are_alone() -> None:
+    """Without segments and marks, a row that is read further on gives the same; turned round, another."""
+    body = build(positions="rotary").double().body
+    assert body.positions is None
+    assert "turns" not in body.state_dict()
+    x = torch.randn(2, 9, 16, dtype=torch.float64)
+    here, further, no_places = (body.blocks[0](x, None, turn) for turn in (body.turns[:9], body.turns[5:14], None))
+    torch.testing.assert_close(here, further)
+    assert (here - no_places).abs().max() > 0.01
+    ids = torch.randint(1, VOCAB, (1, 7))
+    ahead, back = (body.encode({"tokens": Tokens(each)}).stream.hidden for each in (ids, ids.flip(1)))
+    assert (ahead - back.flip(1)).abs().max() > 1e-4  # without places nothing but rounding
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"num_heads": 3}, "num_heads=3 does not divide model_dim=16"),
         ({"context": 2}, "model.context = 2 should be at least 3"),
         ({"characters": "conv"}, "bert reads its tokens alone"),
+        ({"positions": "rotary", "model_dim": 6}, "rotary positions need an even head width"),
     ],
 )
 def test_settings_that_do_not_fit_are_told(settings: dict[str, Any], message: str) -> None:

@@ -10,8 +10,10 @@ import schemas
 import torch
 from torch import nn
 
+from seqwise.data.schema import masked_schema
 from seqwise.models import MODELS
 from seqwise.settings import TrainingConfig
+from seqwise.text.symbols import SymbolTokenizer
 from seqwise.training.optimizers import (
     build_optimizers,
     load_optimizer_tensors,
@@ -107,6 +109,21 @@ def test_muon_takes_the_hidden_matrices_and_adamw_the_rest() -> None:
     assert not turned & others
     assert all(name.startswith("body.blocks.") and name.endswith("weight") for name in turned)
     assert {"body.embedding.weight", "body.position_table", "head.tokens.output.weight"} <= others
+
+
+def test_muon_takes_no_table_whatever_it_is_called() -> None:
+    """As the vectors of the first and the second text, which BERT adds to its words."""
+    row = MODELS["bert"]
+    sizes = {name: value for name, value in SMALL_GPT.items() if name != "context"}
+    model = row.build(row.config(**sizes), masked_schema(SymbolTokenizer(9), next_sentence=True))
+    muon, adamw = build_optimizers(model, TrainingConfig(optimizer="muon"))
+    names = {id(p): name for name, p in model.named_parameters()}
+    turned = {names[id(p)] for group in muon.param_groups for p in group["params"]}
+    tables = {f"{name}.weight" for name, module in model.named_modules() if isinstance(module, nn.Embedding)}
+    assert tables == {"body.embedding.weight", "body.positions.weight", "body.texts.weight"}
+    assert not tables & turned
+    assert tables <= {names[id(p)] for group in adamw.param_groups for p in group["params"]}
+    assert "body.pooler.weight" in turned
 
 
 def test_muon_turns_queries_keys_and_values_each_by_itself() -> None:

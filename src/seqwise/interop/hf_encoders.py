@@ -305,6 +305,11 @@ def write_bert(run: Run, model: nn.Module) -> Layout:
     config, spec = run.config.model, run.schema.only_input()
     if not isinstance(spec, TokenSpec):
         raise ConfigError(f"{run.path} reads numbers; a Hugging Face folder holds models of text.")
+    if config.positions != "learned":
+        raise ConfigError(
+            f'{run.path}: model.positions = "{config.positions}": BERT, RoBERTa and ALBERT have a vector for each '
+            "place. Train with --set model.positions=learned."
+        )
     names = _names_for(config, spec)
     answers = answers_of(run, names.heads)
     first, second = model.get_parameter("body.texts.weight")

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear, scaled_dot_product_attention
 
 from .attention import attend, by_row
+from .positions import rotate
 
 
 def closed_where(is_padding: Tensor, dtype: torch.dtype) -> Tensor:
@@ -36,18 +37,23 @@ class SelfAttention(nn.Module):
         self.stacked = {"qkv.weight": 3}
         self.to_output = nn.Linear(model_dim, model_dim, bias=bias)
 
-    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Every place of x (B, S, D) sees every other that `mask` (B, 1, 1, S) leaves open."""
+    def forward(self, x: Tensor, mask: Tensor | None = None, turn: Tensor | None = None) -> Tensor:
+        """Every place of x (B, S, D) sees every other that `mask` (B, 1, 1, S) leaves open. `turn` (S, K/2): rotary
+        positions."""
         q, k, v = self._project(x)
+        if turn is not None:
+            q, k = rotate(q, turn), rotate(k, turn)
         return self._joined(attend(self, q, k, v, mask=mask))
 
-    def forward_first(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+    def forward_first(self, x: Tensor, mask: Tensor | None = None, turn: Tensor | None = None) -> Tensor:
         """What `forward` gives for the first place alone, (B, 1, D): it asks, and all places answer."""
         B, S, D = x.shape
         (to_query, to_rest), bias = self.qkv.weight.split([D, 2 * D]), self.qkv.bias
         q = linear(x[:, :1], to_query, None if bias is None else bias[:D]).view(B, 1, self.num_heads, -1)
         rest = linear(x, to_rest, None if bias is None else bias[D:]).view(B, S, 2, self.num_heads, -1)
         k, v = rest.permute(2, 0, 3, 1, 4)
+        if turn is not None:  # the first place is turned by nothing
+            k = rotate(k, turn)
         return self._joined(attend(self, q.transpose(1, 2), k, v, mask=mask))
 
     def forward_causal(self, x: Tensor, before: Tensor) -> tuple[Tensor, Tensor]:

@@ -11,7 +11,9 @@ The price is that it predicts no next word: some are hidden instead (data/maskin
     p(token at a hidden place) = softmax(table norm(gelu(W x)) + b)                     (5)   layers/heads.py
     p(the second text follows the first) = softmax(W pooled + b)                        (6)
 
-Norms stand behind what is added (post-norm), as published: weights of others mean the same here.
+Norms stand behind what is added (post-norm), as published: weights of others mean the same here. Where positions are
+rotary (layers/positions.py), (1) has no place: on little text the body then learns to look at neighbours many times
+sooner (docs/lab-notebook.md), and no BERT of others is like that.
 
 Shapes: B batch, T steps, C context, E embedding width, D model width, H heads, L layers, V vocabulary.
 """
@@ -32,9 +34,10 @@ from ..layers.embeddings import TokenEmbedding, ValueEmbedding
 from ..layers.feed_forward import FeedForward
 from ..layers.multi_head import SelfAttention
 from ..layers.notes import tap
+from ..layers.positions import rotary_table
 from ..layers.stream import Stream
 from .adapters import AdaptedConfig
-from .build import build_model, check_heads
+from .build import build_model, check_heads, check_turns
 from .contract import Encoded, Fields, State, only
 
 STD = 0.02  # of fresh weights
@@ -58,6 +61,8 @@ class BERTConfig(AdaptedConfig):
     by hand."""
     context: int = 128
     """Longest row the model can read, in tokens: it has a vector for each place."""
+    positions: Literal["learned", "rotary"] = "learned"
+    """How the model knows where a token stands; rotary learns sooner from little text, learned is as published."""
     num_layers: int = 4
     """Blocks of attention and feed-forward."""
     model_dim: int = 256
@@ -94,6 +99,8 @@ class BERTConfig(AdaptedConfig):
         if self.context < 3:
             raise ConfigError(f"model.context = {self.context} should be at least 3.")
         check_heads(self.model_dim, self.num_heads)
+        if self.positions == "rotary":
+            check_turns(self.model_dim, self.num_heads)
 
 
 class Block(nn.Module):
@@ -107,15 +114,18 @@ class Block(nn.Module):
         self.feed_forward_norm = nn.LayerNorm(D, eps=config.norm_epsilon)
         self.dropout = Dropout(config.dropout)
 
-    def forward(self, x: Tensor, mask: Tensor | None, *, only_first: bool = False) -> Tensor:
+    def forward(
+        self, x: Tensor, mask: Tensor | None, turn: Tensor | None = None, *, only_first: bool = False
+    ) -> Tensor:
         """(B, T, D) -> the same, or (B, 1, D) of the first place."""
-        looked = self.attention.forward_first(x, mask) if only_first else self.attention(x, mask)
+        looked = self.attention.forward_first(x, mask, turn) if only_first else self.attention(x, mask, turn)
         x = self.attention_norm((x[:, :1] if only_first else x) + self.dropout(looked))  # (2)
         return tap(self, "stream", self.feed_forward_norm(x + self.dropout(self.feed_forward(x))))  # (3)
 
 
 class BERTBody(nn.Module):
     carries_state = False
+    turns: Tensor | None
 
     def __init__(self, config: BERTConfig, schema: Schema):
         super().__init__()
@@ -125,7 +135,10 @@ class BERTBody(nn.Module):
         self.embedding: TokenEmbedding | ValueEmbedding = (
             TokenEmbedding(spec.size, E, std=STD) if isinstance(spec, TokenSpec) else ValueEmbedding(spec.size, E)
         )
-        self.positions, self.texts = nn.Embedding(config.context, E), nn.Embedding(NUM_TEXTS, E)
+        is_rotary = config.positions == "rotary"
+        self.positions, self.texts = None if is_rotary else nn.Embedding(config.context, E), nn.Embedding(NUM_TEXTS, E)
+        turns = rotary_table(config.context, D // config.num_heads) if is_rotary else None  # (C, K/2)
+        self.register_buffer("turns", turns, persistent=False)
         self.norm = nn.LayerNorm(E, eps=config.norm_epsilon)
         self.widen = nn.Linear(E, D) if E != D else None
         self.dropout = Dropout(config.dropout)
@@ -145,9 +158,9 @@ class BERTBody(nn.Module):
 
     def encode(self, inputs: Fields, state: State | None = None, *, with_layers: bool = False) -> Encoded:
         x, mask, is_step = self._embed(inputs)
-        layers = [x]
+        layers, turn = [x], self._turn(x)
         for block in self._stack:
-            x = block(x, mask)
+            x = block(x, mask, turn)
             layers.append(x)
         return Encoded((Stream(x, is_step, tuple(layers) if with_layers else (), self._pooled(x)),), None)
 
@@ -155,15 +168,18 @@ class BERTBody(nn.Module):
         """`encode` for heads that read the first place alone: the last block, which nobody else asks, computes it
         alone. In six layers that is a seventh of the work."""
         x, mask, _ = self._embed(inputs)
-        *below, last = self._stack
+        turn, (*below, last) = self._turn(x), self._stack
         for block in below:
-            x = block(x, mask)
-        x = last(x, mask, only_first=True)  # (B, 1, D)
+            x = block(x, mask, turn)
+        x = last(x, mask, turn, only_first=True)  # (B, 1, D)
         return Encoded((Stream(x, None, (), self._pooled(x)),), None)
 
     @property
     def _stack(self) -> list[nn.Module]:
         return [self.blocks[layer % len(self.blocks)] for layer in range(self.config.num_layers)]
+
+    def _turn(self, x: Tensor) -> Tensor | None:
+        return None if self.turns is None else self.turns[: x.shape[1]]  # (T, K/2)
 
     def _pooled(self, x: Tensor) -> Tensor:
         """(B, T, D) -> (B, D)."""
@@ -178,7 +194,9 @@ class BERTBody(nn.Module):
                 f"{T} tokens are more than the model's context of {self.context}. "
                 "Use shorter texts (model.max_steps), or train with a larger model.context."
             )
-        x = self.embedding(field) + self.positions.weight[:T]  # (B, T, E)
+        x = self.embedding(field)  # (B, T, E)
+        if self.positions is not None:
+            x = x + self.positions.weight[:T]
         texts = field.segments if isinstance(field, Tokens) else None
         x = x + (self.texts.weight[0] if texts is None else self.texts(texts.clamp(max=NUM_TEXTS - 1)))
         x = self.dropout(self.norm(x))  # (1)

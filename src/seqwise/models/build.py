@@ -154,6 +154,15 @@ def check_heads(model_dim: int, num_heads: int) -> None:
         )
 
 
+def check_turns(model_dim: int, num_heads: int) -> None:
+    """Rotary positions turn pairs of numbers."""
+    if model_dim // num_heads % 2:
+        raise ConfigError(
+            f"rotary positions need an even head width; model_dim={model_dim} over num_heads={num_heads} "
+            f"gives {model_dim // num_heads}."
+        )
+
+
 def embedding_for(
     schema: Schema,
     config: NeuralConfig,

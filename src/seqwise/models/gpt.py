@@ -39,7 +39,7 @@ from ..layers.norms import build_norm
 from ..layers.notes import is_recorded, pause_recording, tap
 from ..layers.positions import rotary_table, sinusoidal_table
 from .adapters import AdaptedConfig
-from .build import build_model, check_heads, embedding_for
+from .build import build_model, check_heads, check_turns, embedding_for
 from .contract import Encoded, Fields, State, only
 from .engine import Plan, Weights, plain_ends
 
@@ -142,11 +142,8 @@ class GPTConfig(AdaptedConfig):
                 f"num_kv_heads={self.num_kv_heads} does not divide num_heads={self.num_heads}; "
                 f"try {' or '.join(dividing)}."
             )
-        if self.positions == "rotary" and self.model_dim // self.num_heads % 2:
-            raise ConfigError(
-                f"rotary positions need an even head width; model_dim={self.model_dim} over num_heads={self.num_heads} "
-                f"gives {self.model_dim // self.num_heads}."
-            )
+        if self.positions == "rotary":
+            check_turns(self.model_dim, self.num_heads)
 
 
 class Block(nn.Module):

@@ -158,15 +158,13 @@ class PEFTLayout:
 
 def _is_bert(config: Any) -> bool:
     is_whole = not getattr(config, "shared_layers", True) and config.embed_dim in (None, config.model_dim)
-    return is_whole and "gate" not in config.adapter_targets
+    return is_whole and config.positions == "learned" and "gate" not in config.adapter_targets
 
 
 def _is_gpt2(config: Any) -> bool:
-    has_shape = getattr(config, "positions", "") == "learned" and (config.norm, config.activation) == (
-        "layer",
-        "gelu_tanh",
-    )
-    return has_shape and config.biases and not config.normalise_queries and config.kv_heads == config.num_heads
+    shape = tuple(getattr(config, name, None) for name in ("positions", "norm", "activation", "biases"))
+    has_shape = shape == ("learned", "layer", "gelu_tanh", True)
+    return has_shape and not config.normalise_queries and config.kv_heads == config.num_heads
 
 
 def _has_their_head(config: Any, schema: Schema) -> bool:

@@ -93,10 +93,10 @@ def build_optimizers(model: nn.Module, config: TrainingConfig) -> list[torch.opt
     top = max(layers.values(), default=0)
     optimizers: list[torch.optim.Optimizer] = []
     if config.optimizer == "muon":
-        parts = _parts(model)
+        parts, hidden = _parts(model), _hidden_matrices(model)
         matrices: dict[tuple[int, int], list[nn.Parameter]] = {}
         for name, parameter in trained:
-            if _is_hidden_matrix(name, parameter):
+            if name in hidden:
                 matrices.setdefault((layers.get(name, top), parts.get(name, 1)), []).append(parameter)
         matrix_groups = [
             {"params": matrices[layer, number], "parts": number, "layer": layer} for layer, number in sorted(matrices)
@@ -104,7 +104,7 @@ def build_optimizers(model: nn.Module, config: TrainingConfig) -> list[torch.opt
         if matrix_groups:
             rate = config.matrix_learning_rate
             optimizers.append(Muon(matrix_groups, lr=rate, momentum=config.momentum, weight_decay=config.weight_decay))
-        trained = [(name, p) for name, p in trained if not _is_hidden_matrix(name, p)]
+        trained = [(name, p) for name, p in trained if name not in hidden]
     groups: list[dict[str, Any]] = []
     for layer in sorted({layers.get(name, top) for name, _ in trained}):
         inside = [p for name, p in trained if layers.get(name, top) == layer]
@@ -134,8 +134,19 @@ def _parts(model: nn.Module) -> dict[str, int]:
     }
 
 
-def _is_hidden_matrix(name: str, parameter: Tensor) -> bool:
-    return parameter.dim() == 2 and "embedding" not in name and "position" not in name and not name.startswith("head.")
+def _hidden_matrices(model: nn.Module) -> set[str]:
+    """Names of the matrices between tables and heads. A table is no such matrix, whatever it is called: its rows are
+    added to the stream and map nothing, and an orthogonal update would move all of them equally far."""
+    tables = {id(module.weight) for module in model.modules() if isinstance(module, nn.Embedding)}
+    return {
+        name
+        for name, parameter in model.named_parameters()
+        if parameter.dim() == 2
+        and id(parameter) not in tables
+        and not name.startswith("head.")
+        and "embedding" not in name
+        and "position" not in name
+    }
 
 
 def set_rate(optimizers: list[torch.optim.Optimizer], share: float, lowest_layer: int = 0) -> None:
