@@ -51,6 +51,15 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> None:
             entry.compile()  # or reads it from disk
 
 
+@pytest.fixture(params=["compiled", "by torch"])
+def each_way(request: pytest.FixtureRequest, compiled: None) -> Iterator[None]:
+    """Steps are taken by compiled code where there is some, and by torch."""
+    from seqwise.models.engine import engine
+
+    with engine("on" if request.param == "compiled" else "off"):
+        yield
+
+
 @pytest.fixture
 def shared_data(monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of public data sets, for tests that need one; they skip where it is missing."""

@@ -139,6 +139,7 @@ def test_every_family_is_covered() -> None:
     assert {case.family for case in CASES} == {name for name, row in MODELS.items() if "next_token" in row.learns}
 
 
+@pytest.mark.usefixtures("each_way")
 @each_case
 @torch.no_grad()
 def test_stepping_gives_the_log_probabilities_of_the_parallel_pass(case: Case) -> None:
@@ -150,6 +151,7 @@ def test_stepping_gives_the_log_probabilities_of_the_parallel_pass(case: Case) -
         log_probs, state = model.step(rows[:, t], state)
 
 
+@pytest.mark.usefixtures("each_way")
 @each_case
 @torch.no_grad()
 def test_a_long_prompt_is_the_same_as_many_steps(case: Case) -> None:
@@ -163,6 +165,7 @@ def test_a_long_prompt_is_the_same_as_many_steps(case: Case) -> None:
     same(model.step(more, state)[0], model.step(more, state_at_once)[0])
 
 
+@pytest.mark.usefixtures("each_way")
 @each_case
 @torch.no_grad()
 def test_prompts_of_different_lengths_do_not_disturb_each_other(case: Case) -> None:
@@ -203,6 +206,7 @@ def test_a_future_token_changes_no_past_output(case: Case) -> None:
         assert not torch.allclose(after[:, 7:].double(), before[:, 7:].double(), atol=1e-4)
 
 
+@pytest.mark.usefixtures("each_way")
 @each_case
 @torch.no_grad()
 def test_probabilities_sum_to_one(case: Case) -> None:
@@ -226,6 +230,7 @@ def test_chunks_with_carried_state_give_the_score_of_the_whole(case: Case) -> No
     same(torch.cat(scores, dim=1), whole)
 
 
+@pytest.mark.usefixtures("each_way")
 @each_case
 @torch.no_grad()
 def test_selected_rows_go_on_as_they_would_alone(case: Case) -> None:
@@ -238,6 +243,7 @@ def test_selected_rows_go_on_as_they_would_alone(case: Case) -> None:
     same(model.step(tokens, branched)[0], torch.cat(expected))
 
 
+@pytest.mark.usefixtures("each_way")
 @each_case
 @torch.no_grad()
 def test_a_step_leaves_no_trace_in_a_branch_taken_before(case: Case) -> None:

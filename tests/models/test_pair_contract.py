@@ -115,6 +115,7 @@ def test_recording_changes_no_result(case: Any) -> None:
     assert bool(trace.all("attention")) == has_attention
 
 
+@pytest.mark.usefixtures("each_way")
 @each_case
 @torch.no_grad()
 def test_stepping_gives_the_log_probabilities_of_the_parallel_pass(case: Any) -> None:
@@ -163,6 +164,7 @@ def test_a_future_token_changes_no_past_output_and_the_source_changes_all(case: 
     assert (other - before).abs().min() > 1e-6
 
 
+@pytest.mark.usefixtures("each_way")
 @each_case
 @torch.no_grad()
 def test_probabilities_sum_to_one(case: Any) -> None:
@@ -174,6 +176,7 @@ def test_probabilities_sum_to_one(case: Any) -> None:
         log_probs, state = model.step(torch.tensor([t, t + 1, t + 2]), state)
 
 
+@pytest.mark.usefixtures("each_way")
 @each_case
 @torch.no_grad()
 def test_hypotheses_of_one_source_share_its_memory_and_go_on_as_alone(case: Any) -> None:
@@ -193,6 +196,7 @@ def test_hypotheses_of_one_source_share_its_memory_and_go_on_as_alone(case: Any)
         same(more[row : row + 1], expected)
 
 
+@pytest.mark.usefixtures("each_way")
 @each_case
 @torch.no_grad()
 def test_sources_that_are_done_leave_and_the_others_do_not_notice(case: Any) -> None:
@@ -206,6 +210,7 @@ def test_sources_that_are_done_leave_and_the_others_do_not_notice(case: Any) -> 
         same(log_probs[row : row + 1], model.step(torch.tensor([token]), alone)[0])
 
 
+@pytest.mark.usefixtures("each_way")
 @each_case
 @torch.no_grad()
 def test_a_step_leaves_no_trace_in_a_branch_taken_before(case: Any) -> None:
@@ -285,6 +290,7 @@ def test_alignments_are_shares_of_the_source_alone(case: Any) -> None:
     same(found[:1, :4, :4], alone)
 
 
+@pytest.mark.usefixtures("each_way")
 @each_case
 def test_a_sentence_is_translated_alike_alone_and_in_a_batch(case: Any) -> None:
     model = build(case)
@@ -301,6 +307,7 @@ def test_a_sentence_is_translated_alike_alone_and_in_a_batch(case: Any) -> None:
             assert all(len(h.tokens) <= limit for h in found)
 
 
+@pytest.mark.usefixtures("each_way")
 @each_case
 @pytest.mark.parametrize(
     "more",

@@ -40,7 +40,7 @@ from .contract import State, check_tokens
 
 Use = Literal["auto", "on", "off"]
 NO_LIMIT = 1 << 40  # steps
-MAX_ROWS = 16  # from here on torch's products are faster; measured (docs/lab-notebook.md)
+MAX_ROWS = 32  # up to here it was faster than torch at every size tried (docs/lab-notebook.md)
 SETTING = "SEQWISE_ENGINE"
 KINDS = (torch.float32, torch.complex64, torch.int8)  # of weights that are read
 CHUNK = 0.05  # seconds until Python is asked again: for who reads along, and for Ctrl-C
