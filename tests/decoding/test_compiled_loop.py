@@ -339,7 +339,8 @@ def test_of_tokens_that_tie_the_lower_one_is_kept(top_k: int, kept: Sequence[int
 
 
 LONG_TEXT = """
-import sys, time
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which a process in the background may have lost
 sys.path.insert(0, sys.argv[1])
 from steppers import GPTS, RECURRENT, build, compiled_step, engine
 from seqwise.decoding import DecodingConfig, generate

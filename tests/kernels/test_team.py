@@ -100,7 +100,13 @@ def test_what_is_returned_is_that_of_rank_zero() -> None:
 def run_apart(code: str) -> Any:
     """In a process of its own."""
     done = subprocess.run(
-        [sys.executable, "-c", "import sys; sys.path.insert(0, sys.argv[1])\n" + code, __file__.rsplit("/", 1)[0]],
+        [
+            sys.executable,
+            "-c",
+            "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+            "sys.path.insert(0, sys.argv[1])\n" + code,
+            __file__.rsplit("/", 1)[0],
+        ],
         capture_output=True,
         text=True,
         timeout=PATIENCE,

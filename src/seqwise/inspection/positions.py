@@ -35,7 +35,7 @@ def positions_of(model: object) -> Positions | None:
     """None where order is known by other means: a state, a window, counts."""
     body: Any = getattr(model, "body", None)
     kind = getattr(getattr(body, "config", None), "positions", None)
-    if kind is None and isinstance(getattr(body, "positions", None), nn.Embedding):
+    if kind in (None, "learned") and isinstance(getattr(body, "positions", None), nn.Embedding):
         vectors = body.positions.weight.detach()[:MAX_POSITIONS].cpu().double().numpy()
         return Positions("learned", vectors, similarity_by_distance(vectors))
     if kind is None:

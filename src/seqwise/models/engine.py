@@ -329,11 +329,11 @@ def compiled_step(model: nn.Module, num_rows: int) -> CompiledStep | None:
     return step if step is not None and is_ready(step.entry) else None
 
 
-def _plan(model: Any) -> CompiledStep | None:
+def _plan(model: nn.Module) -> CompiledStep | None:
     body = getattr(model, "body", None)  # networks of other hands may have none
     if not isinstance(body, Compiles):
         return None
     try:
-        return CompiledStep.of(body, getattr(model, "main_head", model.head))
+        return CompiledStep.of(body, cast(nn.Module, getattr(model, "main_head", model.head)))
     except NotCompiledError:
         return None
