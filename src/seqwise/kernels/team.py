@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import wait as finish
 from threading import Lock
 
@@ -98,21 +98,23 @@ class Team:
         if ranks == 1 or not self._lock.acquire(blocking=False):
             return work(0, 1, 0)
         try:
-            # none of them is the thread that Ctrl-C interrupts: the others would wait for it for ever
-            done = self._threads(ranks).submit(self._lead, work, ranks)
+            pool, begun = self._threads(ranks), list[Future[int]]()
             try:
-                return done.result()
+                # none of them is the thread that Ctrl-C interrupts: the others would wait for it for ever
+                begun.append(pool.submit(self._lead, pool, work, ranks))
+                return begun[0].result()
+            except BaseException:
+                self._pool = None  # what was begun, and perhaps not noted, has its threads to itself until it ends
+                raise
             finally:
-                finish([done])  # behind Ctrl-C too: what they write to has to live
-        except KeyboardInterrupt:
-            self._pool = None  # struck while it was handed over, it goes on for a while
-            raise
+                finish(begun)  # behind Ctrl-C too: what they write to has to live
         finally:
             self._lock.release()
 
-    def _lead(self, work: Callable[[int, int, int], int], ranks: int) -> int:
+    @staticmethod
+    def _lead(pool: ThreadPoolExecutor, work: Callable[[int, int, int], int], ranks: int) -> int:
         meetings = np.zeros(8, dtype=np.int64)  # a line of the cache of its own
-        others = [self._threads(ranks).submit(work, rank, ranks, meetings.ctypes.data) for rank in range(1, ranks)]
+        others = [pool.submit(work, rank, ranks, meetings.ctypes.data) for rank in range(1, ranks)]
         found = work(0, ranks, meetings.ctypes.data)
         for other in others:
             other.result()
