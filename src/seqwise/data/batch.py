@@ -256,12 +256,113 @@ class Choices:
 
 
 @dataclass(frozen=True)
+class Images:
+    """What is to be seen: a picture for each row, or a clip of several, as pixels from 0 to 255.
+
+    A single picture is a clip of one frame; the frames are the steps.
+    """
+
+    pixels: Tensor  # (B, T, C, H, W) uint8
+    is_step: Tensor | None = None
+    """(B, T) bool, False behind the last frame of a clip; None where every place holds a frame."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.pixels.shape[0], self.pixels.shape[1]
+
+    @property
+    def is_target(self) -> Tensor | None:
+        return self.is_step
+
+    @property
+    def lengths(self) -> Tensor:
+        """Frames of each row, (B,)."""
+        return _lengths(self.pixels, self.is_step)
+
+    def count(self) -> int:
+        """Rows: a picture is one answer."""
+        return len(self.pixels)
+
+    def map(self, change: Change) -> Images:
+        return Images(change(self.pixels), _map(change, self.is_step))
+
+
+@dataclass(frozen=True)
+class Regions:
+    """What was seen: for each row a few places of its picture, a vector of each. Cells of a grid, things in boxes, or
+    whole frames of a clip, in the order of time."""
+
+    features: Tensor  # (B, N, F) float
+    boxes: Tensor | None = None
+    """(B, N, 4) float: left, top, right and bottom edge, as shares of width and height; None where nobody knows."""
+    is_region: Tensor | None = None
+    """(B, N) bool, False behind the last region of a row; None where every place holds one."""
+    labels: Tensor | None = None
+    """(B, N) int64: what each region shows; None where nobody said."""
+    is_scored: Tensor | None = None
+    """(B, N) bool: targets that count, where only some do (masked regions); None where every region does."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.features.shape[0], self.features.shape[1]
+
+    @property
+    def is_step(self) -> Tensor | None:
+        """The same as `is_region`, by the name that all fields share."""
+        return self.is_region
+
+    @property
+    def is_target(self) -> Tensor | None:
+        """(B, N) bool: regions that count; None where all do."""
+        return self.is_region if self.is_scored is None else self.is_scored
+
+    @property
+    def lengths(self) -> Tensor:
+        """Regions of each row, (B,)."""
+        return _lengths(self.features, self.is_region)
+
+    def count(self) -> int:
+        """Targets."""
+        B, N = self.shape
+        return B * N if self.is_target is None else int(self.is_target.sum())
+
+    def map(self, change: Change) -> Regions:
+        others = (self.boxes, self.is_region, self.labels, self.is_scored)
+        return Regions(change(self.features), *(_map(change, other) for other in others))
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Chance, drawn beforehand: numbers from 0 to 1 for each row, as many as the model asks for, so that a step can be
+    repeated and rows do not depend on who else is in the batch."""
+
+    uniform: Tensor  # (B, K) float32, in (0, 1)
+    is_step = is_target = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.uniform.shape[0], 1
+
+    @property
+    def lengths(self) -> Tensor:
+        """None is read: (B,) zeros."""
+        return torch.zeros(len(self.uniform), dtype=torch.long, device=self.uniform.device)
+
+    def normal(self) -> Tensor:
+        """The same as draws from the normal distribution, (B, K)."""
+        return torch.special.ndtri(self.uniform.double()).to(self.uniform)
+
+    def map(self, change: Change) -> Noise:
+        return Noise(change(self.uniform))
+
+
+@dataclass(frozen=True)
 class Batch:
     """Fields by name. A language model reads "tokens" and should answer "tokens", one step ahead."""
 
     inputs: dict[str, Any]
     targets: dict[str, Any]
-    """Each a Tokens, Values, Labels, Tags, Spans or Choices; typed loosely, since the name tells which."""
+    """Each a field of some kind, Tokens, Values, Labels, …; typed loosely, since the name tells which."""
     resets: Tensor | None = None
     """(B,) bool: rows that do not go on from the state of the batch before; None where that is not asked."""
     places: Tensor | None = None

@@ -11,6 +11,9 @@
     reconstruct  tokens, then the same tokens so far -> the next of them
     vectors   tokens -> a vector of the whole text
     choice    tokens of a few rows -> which row is right
+    seen      a picture -> a label; a picture and tokens of a question -> a label
+    caption   a picture or a clip, tokens so far -> the next token
+    picture   a picture -> the same picture, painted step by step
 
 What fields are made of stands in specs.py. The kind of a target
 says what is asked for; every stage that differs by that has a table keyed by it (heads, sizes, scores, measures of a
@@ -29,8 +32,10 @@ from .saved import damage_named as damage_named
 from .saved import damaged as damaged
 from .saved import write_whole
 from .specs import SPECS, S
+from .specs import ImageSpec as ImageSpec
 from .specs import LabelSpec as LabelSpec
 from .specs import NumberSpec as NumberSpec
+from .specs import RegionSpec as RegionSpec
 from .specs import SpanSpec as SpanSpec
 from .specs import Spec as Spec
 from .specs import TagSpec as TagSpec
@@ -61,6 +66,10 @@ SPAN = "span"
 """Of a question and a passage: where in the passage the answer stands, if it has one."""
 CHOICE = "choice"
 """Of a few rows that belong together: which of them is right."""
+CAPTION = "caption"
+"""Of a picture or a clip: a sentence about it."""
+PICTURE = "picture"
+"""Of nothing: a picture, such as those that were seen."""
 STARTS = (RECONSTRUCTION, MASKED_TOKEN, VECTOR)
 """What is asked for to learn a start for other models: it is judged by what goes on from it, and never ranked."""
 ASKED_FOR = {
@@ -76,6 +85,8 @@ ASKED_FOR = {
     VECTOR: "a vector",
     SPAN: "a span of a passage",
     CHOICE: "a choice",
+    CAPTION: "a caption",
+    PICTURE: "a picture",
 }
 """In a sentence."""
 
@@ -241,3 +252,23 @@ def tag_schema(inputs: TokenSpec, tags: TagSpec, label: LabelSpec | None = None)
 def span_schema(inputs: TokenSpec, spans: SpanSpec) -> Schema:
     """A question and a passage, one behind the other: where in the passage the answer stands."""
     return Schema({"tokens": inputs, "span": spans}, {"tokens": "tokens"}, {"span": Target("span", SPAN)})
+
+
+def seen_schema(image: ImageSpec | RegionSpec, answer: LabelSpec, question: TokenSpec | None = None) -> Schema:
+    """Pictures, or pictures with a question each: one of these labels."""
+    specs: dict[str, Spec] = {"image": image, answer.kind: answer}
+    inputs = {"image": "image"}
+    if question is not None:
+        specs["tokens"], inputs["tokens"] = question, "tokens"
+    return Schema(specs, inputs, {answer.kind: Target(answer.kind, LABEL)})
+
+
+def caption_schema(image: ImageSpec | RegionSpec, tokens: TokenSpec) -> Schema:
+    """Pictures or clips: a sentence about each."""
+    inputs = {"image": "image", "tokens": "tokens"}
+    return Schema({"image": image, "tokens": tokens}, inputs, {"tokens": Target("tokens", CAPTION)})
+
+
+def picture_schema(image: ImageSpec) -> Schema:
+    """Pictures: others of their kind."""
+    return Schema({"image": image}, {"image": "image"}, {"image": Target("image", PICTURE)})

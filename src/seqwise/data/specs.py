@@ -16,6 +16,7 @@ import numpy as np
 from ..text import Tokenizer, tokenizer_from_dict
 
 MAX_WORD_CHARACTERS = 24  # that a word is spelled with
+FITS = ("contain", "cover", "stretch")
 
 
 class Spec(Protocol):
@@ -310,7 +311,104 @@ class SpanSpec:
         return cls(bool(saved["may_lack"]))
 
 
+@dataclass(frozen=True)
+class ImageSpec:
+    """Pictures of one size, or clips of them, as models see them: each channel has mean zero and variance one."""
+
+    kind: ClassVar[str] = "images"
+    height: int
+    width: int
+    mean: tuple[float, ...]
+    """Of each channel in the training part, pixels going from 0 to 1: one of grey, three of colour."""
+    scale: tuple[float, ...]
+    fit: str = "contain"
+    """How pictures of other shapes are brought to this one: all of it between bars (contain), its middle (cover), or
+    out of proportion (stretch)."""
+    max_frames: int = 1
+    """Of a clip; longer ones are read at so many evenly spaced moments."""
+
+    def __post_init__(self) -> None:
+        is_sound = len(self.mean) == len(self.scale) in (1, 3) and all(map(math.isfinite, (*self.mean, *self.scale)))
+        if not is_sound or min(self.scale) <= 0 or self.fit not in FITS:
+            raise ValueError("channels, mean, scale and fit of pictures do not fit each other")
+        if min(self.height, self.width, self.max_frames) < 1:
+            raise ValueError("pictures have a height, a width and a frame at least")
+
+    @property
+    def size(self) -> int:
+        """Channels."""
+        return len(self.mean)
+
+    def encode(self, written: np.ndarray) -> np.ndarray:
+        """(H, W, C) pixels of the right size, from 0 to 255 -> as a batch has them, (C, H, W)."""
+        return np.ascontiguousarray(written.transpose(2, 0, 1))
+
+    def decode(self, encoded: np.ndarray) -> np.ndarray:
+        """(C, H, W) -> (H, W, C), to be shown."""
+        return np.ascontiguousarray(encoded.transpose(1, 2, 0))
+
+    def describe(self) -> str:
+        colour = "grey" if self.size == 1 else "colour"
+        clips = f", up to {self.max_frames} frames" if self.max_frames > 1 else ""
+        return f"Pictures: {self.width} x {self.height}, {colour} ({self.fit}){clips}"
+
+    def to_dict(self) -> dict[str, Any]:
+        saved = {"height": self.height, "width": self.width, "mean": list(self.mean), "scale": list(self.scale)}
+        return {**saved, "fit": self.fit, "max_frames": self.max_frames}
+
+    @classmethod
+    def from_dict(cls, saved: dict[str, Any]) -> ImageSpec:
+        mean, scale = (tuple(float(value) for value in saved[name]) for name in ("mean", "scale"))
+        height, width, frames = (int(saved[name]) for name in ("height", "width", "max_frames"))
+        return cls(height, width, mean, scale, str(saved["fit"]), frames)
+
+
+@dataclass(frozen=True)
+class RegionSpec:
+    """Places of a picture that were found beforehand, each as a vector: things in boxes, or frames of a clip."""
+
+    kind: ClassVar[str] = "regions"
+    feature_dim: int
+    """Numbers of each vector."""
+    names: list[str] = field(default_factory=list)
+    """What a region may show; none where nobody said."""
+    has_boxes: bool = True
+    max_regions: int = 36
+    """Of a row; of more, the first are read, of a clip evenly spaced ones."""
+
+    @property
+    def size(self) -> int:
+        return self.feature_dim
+
+    def encode(self, written: np.ndarray) -> np.ndarray:
+        """(N, F) vectors, as they are."""
+        return np.asarray(written, dtype=np.float32)
+
+    def decode(self, encoded: Any) -> str:
+        """What a region shows."""
+        return self.names[int(encoded)]
+
+    def describe(self) -> str:
+        boxes = "regions in boxes" if self.has_boxes else "frames"
+        return f"Pictures: up to {self.max_regions} {boxes}, {self.feature_dim:,} numbers each"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "feature_dim": self.feature_dim,
+            "names": self.names,
+            "has_boxes": self.has_boxes,
+            "max_regions": self.max_regions,
+        }
+
+    @classmethod
+    def from_dict(cls, saved: dict[str, Any]) -> RegionSpec:
+        names, sizes = [str(name) for name in saved["names"]], (int(saved["feature_dim"]), int(saved["max_regions"]))
+        if min(sizes) < 1:
+            raise ValueError("regions have a number at least")
+        return cls(sizes[0], names, bool(saved["has_boxes"]), sizes[1])
+
+
 SPECS: dict[str, type[Spec]] = {
-    spec.kind: spec for spec in (TokenSpec, ValueSpec, LabelSpec, TagSpec, NumberSpec, SpanSpec)
+    spec.kind: spec for spec in (TokenSpec, ValueSpec, LabelSpec, TagSpec, NumberSpec, SpanSpec, ImageSpec, RegionSpec)
 }
 S = TypeVar("S", bound=Spec)

@@ -163,19 +163,8 @@ class TextStore:
         """So many rows by chance, of each label its share and one at least, in the order of the store."""
         if num >= len(self):
             return self
-        random = np.random.default_rng((seed, num))
         answers = self.answers if isinstance(self.main, AnswerColumn) else np.zeros(len(self))
-        if np.issubdtype(answers.dtype, np.floating):
-            answers = np.zeros(len(self), dtype=np.int64)
-        kinds, labels = np.unique(answers, return_inverse=True)
-        order = random.permutation(len(self))
-        # rows of each label in turn, those of frequent labels more often: the share of rows of its label before it
-        rank = np.empty(len(self))
-        for label in range(len(kinds)):
-            of_label = order[labels[order] == label]
-            rank[of_label] = (np.arange(len(of_label)) + 0.5 * random.random()) / len(of_label)
-            rank[of_label[0]] = -1.0
-        return self.choose(np.sort(np.argsort(rank, kind="stable")[:num]))
+        return self.choose(sample_by_answer(answers, num, seed))
 
     def batch(self, chosen: np.ndarray | slice) -> Batch:
         chosen = np.arange(len(self))[chosen] if isinstance(chosen, slice) else chosen
@@ -311,6 +300,22 @@ class RowBatches:
         is_replaced = self.rare[tokens.ids] & (torch.rand(tokens.shape, generator=random) < REPLACED)
         read: Tokens = replace(tokens, ids=tokens.ids.masked_fill(is_replaced, self.store.unknown))
         return replace(batch, inputs={**batch.inputs, "tokens": read})
+
+
+def sample_by_answer(answers: np.ndarray, num: int, seed: int) -> np.ndarray:
+    """So many rows by chance, in order: of each label its share and one at least; of numbers any. Shape: (num,)."""
+    random = np.random.default_rng((seed, num))
+    if np.issubdtype(answers.dtype, np.floating):
+        answers = np.zeros(len(answers), dtype=np.int64)
+    kinds, labels = np.unique(answers, return_inverse=True)
+    order = random.permutation(len(answers))
+    # rows of each label in turn, those of frequent labels more often: the share of rows of its label before it
+    rank = np.empty(len(answers))
+    for label in range(len(kinds)):
+        of_label = order[labels[order] == label]
+        rank[of_label] = (np.arange(len(of_label)) + 0.5 * random.random()) / len(of_label)
+        rank[of_label[0]] = -1.0
+    return np.sort(np.argsort(rank, kind="stable")[:num])
 
 
 def shuffled_by_length(lengths: np.ndarray, batch_size: int, seed: tuple[int, int]) -> list[np.ndarray]:
