@@ -34,7 +34,7 @@ from seqwise.data.schema import (
     vector_schema,
 )
 from seqwise.models import MODELS
-from seqwise.tasks import TASKS
+from seqwise.tasks import TASKS, can_do
 from seqwise.text.symbols import SymbolTokenizer
 
 
@@ -72,7 +72,7 @@ def of_kind(kind: str, size: int) -> Schema:
 
 def families(task: str) -> list[str]:
     """Those that do a task, in the order of the lineage."""
-    return [name for name, row in MODELS.items() if row.does(TASKS[task].kinds)]
+    return [name for name, row in MODELS.items() if row.does(TASKS[task].kinds) and can_do(row, TASKS[task])]
 
 
 def of_pairs(vocab_size: int, boundary: int = 0, *, source_size: int = 0) -> Schema:

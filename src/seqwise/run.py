@@ -191,7 +191,7 @@ class Run:
         schema = load_old_schema(vocab, config.task) if is_old else Schema.load(vocab)
         if not {kind for row in MODELS.values() for kind in row.learns}.issuperset(schema.kinds):
             raise damaged(vocab / "schema.json")
-        if not family(config.model_name).does(schema.kinds):
+        if not family(config.model_name).fits(schema):
             raise ConfigError(
                 f'{path / "config.toml"}: task = "{config.task}" is not one that {config.model_name} does.'
             )

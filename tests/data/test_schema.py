@@ -16,8 +16,10 @@ from seqwise.data.schema import (
     NUMBER,
     SEQUENCE,
     SPECS,
+    ImageSpec,
     LabelSpec,
     NumberSpec,
+    RegionSpec,
     Schema,
     SpanSpec,
     Spec,
@@ -26,13 +28,17 @@ from seqwise.data.schema import (
     TokenSpec,
     ValueSpec,
     answer_schema,
+    caption_schema,
     pair_schema,
     pair_tokenizers,
+    picture_schema,
+    seen_schema,
     series_schema,
     tag_schema,
     text_schema,
 )
 from seqwise.errors import CheckpointError
+from seqwise.models import MODELS
 from seqwise.text import TOKENIZERS, special_of, train_tokenizer
 from seqwise.text.symbols import SymbolTokenizer
 
@@ -52,6 +58,8 @@ EXAMPLES: dict[str, Spec] = {
     "number scaled": NumberSpec(3.5, 0.25),
     "span": SpanSpec(),
     "span or none": SpanSpec(may_lack=True),
+    "pictures": ImageSpec(8, 9, (0.5,), (0.25,), "cover", 3),
+    "regions": RegionSpec(7, ["dog", "cat"], False, 5),
 }
 TWO_TARGETS = Schema(
     {"tokens": TOKENS["char"], "values": SCALED, "label": LabelSpec(["b", "a"])},
@@ -69,6 +77,10 @@ SCHEMAS = {
     "all labels that are right": answer_schema(TOKENS["word"], LabelSpec(["a", "b"], [1, 2]), several=True),
     "tags and a label": tag_schema(TOKENS["word"], TagSpec(["B-x", "O"], [1, 2], "IOB2"), LabelSpec(["y", "n"])),
     "two targets": TWO_TARGETS,
+    "labels of pictures": seen_schema(ImageSpec(4, 4, (0.5,) * 3, (0.2,) * 3), LabelSpec(["a", "b"])),
+    "questions about regions": seen_schema(RegionSpec(3), LabelSpec(["no", "yes"]), TOKENS["word"]),
+    "captions": caption_schema(ImageSpec(4, 4, (0.5,), (0.2,)), TOKENS["word"]),
+    "pictures to be painted": picture_schema(ImageSpec(4, 4, (0.0,), (1.0,))),
 }
 each_spec = pytest.mark.parametrize("spec", EXAMPLES.values(), ids=EXAMPLES)
 each_schema = pytest.mark.parametrize("schema", SCHEMAS.values(), ids=SCHEMAS)
@@ -98,6 +110,14 @@ def test_tokens_are_those_of_the_tokenizer(kind: str) -> None:
         assert found.encode(TEXT).tolist() == spec.tokenizer.encode(TEXT).tolist()
         assert found.decode(found.encode(TEXT)) == spec.tokenizer.decode(spec.tokenizer.encode(TEXT))
         assert (found.boundary, found.tokenizer.kind) == (spec.tokenizer.boundary, kind)
+
+
+def test_a_schema_tells_what_its_inputs_are_made_of() -> None:
+    assert SCHEMAS["text"].reads == {"tokens"}
+    assert SCHEMAS["labels of pictures"].reads == {"images"}
+    assert SCHEMAS["questions about regions"].reads == {"regions", "tokens"}
+    for name, row in MODELS.items():
+        assert not (row.can_read(frozenset({"tokens"})) and row.fits(SCHEMAS["questions about regions"])), name
 
 
 def test_special_tokens_behind_those_of_the_tokenizer_enlarge_its_size() -> None:

@@ -23,7 +23,7 @@ from seqwise.data.schema import LABEL, NUMBER, ValueSpec
 from seqwise.errors import CheckpointError, ConfigError, DataError
 from seqwise.models import MODELS
 from seqwise.run import Run
-from seqwise.tasks import TASKS, task_named, task_of
+from seqwise.tasks import TASKS, can_do, task_named, task_of
 from seqwise.training.preparing import resume
 from seqwise.training.report import Report
 from seqwise.training.session import Session
@@ -150,7 +150,7 @@ def test_a_family_that_does_not_do_the_task_is_told_with_those_that_do(
     sentence = str(caught.value)
     assert f"{data} is taken for {task}" in sentence
     assert f"which {name} does not do" in sentence
-    others = [other for other, row in MODELS.items() if row.does_some(TASKS[task].kinds)]
+    others = [other for other, row in MODELS.items() if can_do(row, TASKS[task])]
     assert sentence.endswith(f"Families that do: {', '.join(others)}.")
     assert not (tmp_path / "run").exists()
 

@@ -10,7 +10,7 @@ from typing import Any
 from ..config import settings_of
 from ..data.check import CheckResult
 from ..models import MODELS, Family, family
-from ..tasks import TASKS
+from ..tasks import TASKS, can_do
 from ..wording import counted
 
 if typing.TYPE_CHECKING:
@@ -33,7 +33,7 @@ def _is_number(cell: str) -> bool:
 
 def tasks_of(row: Family) -> list[str]:
     """What a family does."""
-    return [name for name, task in TASKS.items() if row.does_some(task.kinds)]
+    return [name for name, task in TASKS.items() if can_do(row, task)]
 
 
 def family_table() -> Iterator[str]:

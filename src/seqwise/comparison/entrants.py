@@ -12,7 +12,7 @@ from ..data.schema import LABEL, MASKED_TOKEN, NEXT_TOKEN, NEXT_VALUES, SEQUENCE
 from ..errors import ConfigError, did_you_mean
 from ..models import MODELS, Family
 from ..models.ngram_family import METHODS
-from ..tasks import ALSO_READ_AS, task_named
+from ..tasks import ALSO_READ_AS, can_do, task_named
 
 BY_GRADIENTS = "gradients"
 
@@ -84,7 +84,7 @@ NOT_RANKED = {
 def not_ranked(task: str) -> dict[str, str]:
     """Families that make something else of the same data, each with the reason why they take no part."""
     kinds = [kind for other in ALSO_READ_AS.get(task, ()) for kind in task_named(other).kinds if kind in NOT_RANKED]
-    doing = {name for name, row in MODELS.items() if row.does_some(task_named(task).kinds)}
+    doing = {name for name, row in MODELS.items() if can_do(row, task_named(task))}
     others = {name: row for name, row in MODELS.items() if name not in doing}
     return {name: NOT_RANKED[kind] for name, row in others.items() for kind in kinds if kind in row.learns}
 
@@ -92,7 +92,8 @@ def not_ranked(task: str) -> dict[str, str]:
 def entrants(task: str, start: Start | None = None) -> dict[str, Entrant]:
     """All that do a task, by name, in the order of the lineage; the family of `start` once more, with its body."""
     found: dict[str, Entrant] = {}
-    for family, row in MODELS.items():
+    doing = {family: row for family, row in MODELS.items() if can_do(row, task_named(task))}
+    for family, row in doing.items():
         for kind in (kind for kind in task_named(task).kinds if kind in row.learns):
             for name, settings in FORMS.get((family, kind), {family: {}}).items():
                 before = found[name].kinds if name in found else ()

@@ -90,6 +90,12 @@ ASKED_FOR = {
 }
 """In a sentence."""
 
+SEQUENCES = (frozenset({"tokens"}), frozenset({"values"}), frozenset({"values", "tokens"}))
+"""Kinds of spec that inputs are made of: text, numbers, or both."""
+PICTURES = (frozenset({"images"}), frozenset({"regions"}))
+"""Pictures alone, or what was found in them."""
+PICTURES_AND_WORDS = (frozenset({"images", "tokens"}), frozenset({"regions", "tokens"}))
+
 
 @dataclass(frozen=True)
 class Target:
@@ -139,6 +145,11 @@ class Schema:
     def kinds(self) -> tuple[str, ...]:
         """Of all targets, each once."""
         return tuple(dict.fromkeys(target.head for target in self.targets.values()))
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """Kinds of spec that its inputs are made of."""
+        return frozenset(self.specs[name].kind for name in self.inputs.values())
 
     def input(self, field_name: str, kind: type[S]) -> S:
         return self._spec(self.inputs[field_name], kind)

@@ -20,6 +20,7 @@ from ..data.schema import (
     NUMBER,
     RECONSTRUCTION,
     SEQUENCE,
+    SEQUENCES,
     SPAN,
     TAG,
     VECTOR,
@@ -59,6 +60,8 @@ class Family:
     year: int
     state: str
     fixed: str
+    reads: tuple[frozenset[str], ...] = SEQUENCES
+    """Kinds of spec that its inputs may be made of."""
     takes_part: bool = True
     """In comparisons, where nobody asks for it by name; else it is trained to be read from, not to be ranked."""
     tokenizer: Mapping[str, Any] = field(default_factory=dict)
@@ -78,6 +81,14 @@ class Family:
         asked = set(kinds)
         is_one = len(asked) == 1 or all(self.learns.get(kind) == "gradients" for kind in asked)
         return asked <= self.learns.keys() and is_one
+
+    def can_read(self, *reads: frozenset[str]) -> bool:
+        """Whether it reads inputs that are made of one of these."""
+        return not set(self.reads).isdisjoint(reads)
+
+    def fits(self, schema: Schema) -> bool:
+        """Whether it reads and answers what such data is made of."""
+        return self.does(schema.kinds) and self.can_read(schema.reads)
 
     def does_some(self, kinds: Iterable[str]) -> bool:
         """Whether it answers any of them: which are asked for, the data tells."""

@@ -33,6 +33,7 @@ from .span import SpanTask
 from .tags import TagsTask
 from .task import ReadsQuestions as ReadsQuestions
 from .task import Task as Task
+from .task import can_do as can_do
 from .task import goal_of as goal_of
 from .text import TextTask
 from .vectors import VectorsTask

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
-from ..data.schema import Schema
+from ..data.schema import SEQUENCES, Schema
 from ..goals import GOALS, AnyGoal
 from ..goals.goal import OnProgress, Tell
+from ..models import Family
 from ..settings import DataConfig, TokenizerConfig
 
 
@@ -55,6 +56,21 @@ class ReadsQuestions(Protocol):
     def questions(self, asked: Sequence[str | Sequence[str]], schema: Schema) -> Any:
         """The same for texts that are at hand: a store of them."""
         ...
+
+
+@runtime_checkable
+class ReadsPictures(Protocol):
+    """A task whose inputs are not sequences alone."""
+
+    @property
+    def reads(self) -> tuple[frozenset[str], ...]:
+        """Kinds of spec that they may be made of."""
+        ...
+
+
+def can_do(row: Family, task: Task) -> bool:
+    """Whether a family answers some of what a task may ask for, and reads what it may be made of."""
+    return row.does_some(task.kinds) and row.can_read(*(task.reads if isinstance(task, ReadsPictures) else SEQUENCES))
 
 
 def goal_of(task: Task, schema: Schema) -> AnyGoal:

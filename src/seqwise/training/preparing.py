@@ -26,7 +26,7 @@ from ..models.adapters import adapt, is_adapted
 from ..models.build import sees_all
 from ..run import Run, RunConfig, check_free, load_weights
 from ..settings import DataConfig, TokenizerConfig, TrainingConfig
-from ..tasks import ALSO_READ_AS, Task, goal_of, task_for, task_named
+from ..tasks import ALSO_READ_AS, Task, can_do, goal_of, task_for, task_named
 from ..wording import counted
 from .borrowed import Features
 from .learners import LEARNERS, choose_device, freeze
@@ -130,10 +130,10 @@ def limited(stores: dict[str, Any], config: TrainingConfig) -> dict[str, Any]:
 def choose_task(request: Request) -> Task:
     """The task that was asked for, or that the data is taken for; the family must do it."""
     found = task_named(task_for(request.task, request.source, request.columns or ()))
-    if request.task is None and not family(request.model).does_some(found.kinds):
+    if request.task is None and not can_do(family(request.model), found):
         others = [task_named(name) for name in ALSO_READ_AS.get(found.name, ())]
-        found = next((other for other in others if family(request.model).does_some(other.kinds)), found)
-    doing = [name for name, row in MODELS.items() if row.does_some(found.kinds)]
+        found = next((other for other in others if can_do(family(request.model), other)), found)
+    doing = [name for name, row in MODELS.items() if can_do(row, found)]
     if request.model not in doing:
         raise ConfigError(
             f"{request.source[0]} is taken for {found.name} ({found.title}), which {request.model} does not do. "
@@ -179,8 +179,8 @@ def _fill_in_budget(training: dict[str, Any], row: Family, base: Run | None, sch
 
 def check_does(model: str, schema: Schema, name: str) -> None:
     """Refuse a family that does not answer what this very data asks for."""
-    if not family(model).does(schema.kinds):
-        doing = [other for other, row in MODELS.items() if row.does(schema.kinds)]
+    if not family(model).fits(schema):
+        doing = [other for other, row in MODELS.items() if row.fits(schema)]
         asked = " and ".join(ASKED_FOR[kind] for kind in schema.kinds)
         raise ConfigError(
             f"{name} asks for {asked}, which {model} does not answer. Families that do: {', '.join(doing)}."
