@@ -26,13 +26,18 @@ IMAGE = "image"
 
 
 @dataclass(frozen=True)
-class SeeingConfig(NeuralConfig):
-    """What every family that looks at pictures can be told; each adds its own."""
+class EyesConfig:
+    """What eyes can be told."""
 
     widths: list[int] = field(default_factory=lambda: [32, 64, 128])
     """Channels of each stage of the eyes; each stage after the first halves width and height."""
     blocks_per_stage: int = 1
     """Pairs of convolutions in each stage."""
+
+
+@dataclass(frozen=True)
+class SeeingConfig(EyesConfig, NeuralConfig):
+    """What every family that looks at pictures can be told; each adds its own."""
 
 
 class Eyes(Protocol):
@@ -84,7 +89,7 @@ def grid_boxes(h: int, w: int) -> Tensor:
     return torch.stack([left, top, left + 1 / w, top + 1 / h], dim=-1).flatten(0, 1)
 
 
-def eyes_for(config: SeeingConfig, schema: Schema) -> GridEyes | RegionEyes:
+def eyes_for(config: EyesConfig, schema: Schema) -> GridEyes | RegionEyes:
     """What looks at the pictures of this schema."""
     spec = schema.specs[schema.inputs[IMAGE]]
     if isinstance(spec, RegionSpec):
