@@ -276,6 +276,8 @@ def test_a_recipe_is_trained_scored_and_judged(terminal: Any, cats: Path, publis
     assert out.splitlines()[-1] == verdict
     assert f"to reach: {published:g} (nats per character)" in out.splitlines()[0]
     assert out.splitlines()[1].startswith("signature: ")
+    whole_score = [line.partition(":")[0] for line in out.splitlines()[2:-1]]
+    assert whole_score == ["bits per character", "nats per token", "perplexity per token"]
     assert f"n-grams on cats: nats_per_token of {published:g} (made up)" in err
     assert "about 0.1 minutes on two cores" in err
     assert (cats.parent / "runs" / "cats" / "card.md").exists()
@@ -305,6 +307,8 @@ def test_a_program_reads_one_json_object(
     assert (found["metric"], found["published"], found["split"]) == ("nats_per_token", published, "test")
     assert 0 < found["value"] < 10
     assert "seqwise=" in found["signature"]
+    assert found["score"]["nats_per_token"] == found["value"]
+    assert {"bits_per_char", "perplexity"} < set(found["score"])
 
 
 def test_the_part_and_the_options_of_the_evaluation_are_those_of_the_recipe(terminal: Any, cats: Path) -> None:
