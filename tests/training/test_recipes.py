@@ -159,10 +159,13 @@ def test_the_settings_of_a_recipe_build(
     (tmp_path / "cats.tsv").write_text("".join(f"cat {n}\t{n} chats\n" for n in range(300)))
     rows = [(f"the {animal} {n} sat", animal) for n in range(100) for animal in ("cat", "rat")]
     (tmp_path / "cats.csv").write_text("text,label\n" + "".join(f"{text},{label}\n" for text, label in rows))
+    (tmp_path / "both.csv").write_text(
+        "text,text2,label\n" + "".join(f"{text},a {label},{label}\n" for text, label in rows)
+    )
     tagged = (f"{text.split()[2]} O\n{animal} B-animal\nsat O\n" for text, animal in rows)
     (tmp_path / "cats.conll").write_text("\n".join(tagged))
-    task = file.task.name
-    other = {"pairs": "cats.tsv", "text": "cats.txt", "masked": "cats.txt", "label": "cats.csv", "tags": "cats.conll"}
+    task, labelled = file.task.name, "both.csv" if "pairing" in read_toml(path).get("model", {}) else "cats.csv"
+    other = {"pairs": "cats.tsv", "text": "cats.txt", "masked": "cats.txt", "label": labelled, "tags": "cats.conll"}
     name = file.recipe.sources[0]
     data = name if is_example_set(name) else "rooms" if task == "span" else str(tmp_path / other[task])
     data = "digits-pixels" if data.startswith("mnist") else data
