@@ -3,7 +3,7 @@
 He et al. 2016, in the form that puts norms and nonlinearities before each convolution. Norms are over groups of
 channels (Wu & He 2018): what is seen in one picture does not depend on who else is in the batch.
 
-    x = conv3x3(pixels)                                               (1)
+    x = conv(pixels)                                                  (1)   3x3, or larger and with a stride
     x = shortcut(x) + conv3x3(relu(norm(conv3x3(relu(norm(x))))))     (2)   each stage begins with stride 2
 
 Shapes: B pictures, C channels, H and W pixels, h and w cells, F channels at the top.
@@ -59,11 +59,11 @@ class ResidualBlock(nn.Module):
 
 
 class ResidualGrid(nn.Module):
-    """`widths` of the stages; the first one keeps the size of the picture."""
+    """`widths` of the stages; the first one keeps the size of the picture, or has a cell for each `stem_stride` pixels."""
 
-    def __init__(self, channels: int, widths: Sequence[int], blocks_per_stage: int = 1):
+    def __init__(self, channels: int, widths: Sequence[int], blocks_per_stage: int = 1, stem_stride: int = 1):
         super().__init__()
-        self.stem = nn.Conv2d(channels, widths[0], 3, padding=1, bias=False)
+        self.stem = nn.Conv2d(channels, widths[0], stem_stride + 2, stride=stem_stride, padding=1, bias=False)
         blocks, width = [], widths[0]
         for stage, wide in enumerate(widths):
             for number in range(blocks_per_stage):
