@@ -59,7 +59,7 @@ class ResidualBlock(nn.Module):
 
 
 class ResidualGrid(nn.Module):
-    """`widths` of the stages; the first one keeps the size of the picture, or has a cell for each `stem_stride` pixels."""
+    """`widths` of the stages; the first has a cell for each pixel, or for each `stem_stride` of them."""
 
     def __init__(self, channels: int, widths: Sequence[int], blocks_per_stage: int = 1, stem_stride: int = 1):
         super().__init__()
