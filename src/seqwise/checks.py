@@ -22,6 +22,7 @@ FAMILIES = (
     "transformer",
     "gpt",
     "bert",
+    "glimpse",
 )
 """The names in MODELS."""
 TASK_NAMES = ["text", "numbers", "label", "tags", "pairs", "reconstruct", "masked", "span", "choice", "vectors"]
