@@ -21,6 +21,8 @@ from .pair_store import Rows
 from .seen import SeenRow
 from .text_examples import AnswerColumn, Column, sample_by_answer, shuffled_by_length
 
+READING = 7919  # in the seed of noise for reading, which no batch of training is drawn by
+
 
 @dataclass(frozen=True)
 class Pixels:
@@ -78,6 +80,23 @@ class Views:
 
 
 @dataclass(frozen=True)
+class NoiseColumn:
+    """Numbers of chance for each row: the same whenever it is read, whoever else is."""
+
+    numbers: np.ndarray
+    """(N,) what the noise of each row is drawn from."""
+    size: int
+    """Numbers of each row."""
+
+    def field(self, chosen: np.ndarray) -> Noise:
+        rows = [noise_of((1, self.size), (READING, number)).uniform for number in self.numbers[chosen].tolist()]
+        return Noise(torch.cat(rows))
+
+    def choose(self, chosen: np.ndarray) -> NoiseColumn:
+        return NoiseColumn(self.numbers[chosen], self.size)
+
+
+@dataclass(frozen=True)
 class SeenStore:
     """Rows with a picture each, and what else they hold: words, an answer."""
 
@@ -90,6 +109,8 @@ class SeenStore:
     """As they were read."""
     tokens: Rows | None = None
     """Of a question or a caption for each row; None where rows have no words."""
+    noise: NoiseColumn | None = None
+    """For models that draw; None where batches bring their own, or need none."""
 
     def __len__(self) -> int:
         return len(self.picture_of)
@@ -127,6 +148,7 @@ class SeenStore:
             targets={name: column.choose(chosen) for name, column in self.targets.items()},
             rows=[self.rows[row] for row in chosen.tolist()],
             tokens=None if self.tokens is None else self.tokens.at(chosen),
+            noise=None if self.noise is None else self.noise.choose(chosen),
         )
 
     def sample(self, num: int, seed: int) -> SeenStore:
@@ -139,11 +161,17 @@ class SeenStore:
         """The same rows with what was made of their pictures."""
         return replace(self, pictures=views)
 
+    def with_noise(self, size: int) -> SeenStore:
+        """The same rows with so many numbers of chance each, for models that draw when they are scored too."""
+        return replace(self, noise=NoiseColumn(np.arange(len(self)), size)) if size else self
+
     def batch(self, chosen: np.ndarray | slice) -> Batch:
         chosen = np.arange(len(self))[chosen] if isinstance(chosen, slice) else chosen
-        inputs: dict[str, Images | Regions | Tokens] = {"image": self.pictures.field(self.picture_of[chosen])}
+        inputs: dict[str, Images | Regions | Tokens | Noise] = {"image": self.pictures.field(self.picture_of[chosen])}
         if self.tokens is not None:
             inputs["tokens"] = self.tokens.padded(chosen)
+        if self.noise is not None:
+            inputs["noise"] = self.noise.field(chosen)
         return Batch(inputs, {name: column.field(chosen) for name, column in self.targets.items()})
 
     def in_order_of_length(self, batch_size: int) -> list[np.ndarray]:

@@ -18,6 +18,7 @@ from ..data.schema import (
     NEXT_TOKEN,
     NEXT_VALUES,
     NUMBER,
+    PICTURES,
     RECONSTRUCTION,
     SEQUENCE,
     SEQUENCES,
@@ -178,6 +179,7 @@ MODELS = {
         1989,
         "the last inputs of each layer, in rings",
         "one kernel for all delays, a reach that doubles with each layer",
+        reads=(*SEQUENCES, *PICTURES),
     ),
     "rnn": Family(
         RNNConfig, build_rnn, BY_A_STATE, 1990, "h, of fixed size", "no limit on how far back an input can be felt"

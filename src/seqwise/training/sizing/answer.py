@@ -29,6 +29,9 @@ TEXT_SIZES: dict[str, dict[str, Any]] = {
     "gpt": {"num_layers": 2, "model_dim": 128, "num_heads": 4},
     "bert": {"num_layers": 2, "model_dim": 128, "num_heads": 4},
 }
+PICTURE_SIZES: dict[str, dict[str, Any]] = {
+    "conv": {"pooling": "mean"},
+}
 HAVE_A_CONTEXT = ("gpt", "bert")  # a longest row that they can read
 MAX_STEPS = 400  # of a text that a network reads; what stands in the middle of longer ones is left out
 SMALL_TEXT = 2_000_000  # tokens: networks see them often, and more is dropped
@@ -46,6 +49,8 @@ def sizes(model_name: str, facts: Facts) -> tuple[dict[str, Any], dict[str, Any]
     if model_name == "ngram":
         by_rule = COUNTED_ORDERS.get(facts.tokenizer, WORD_ORDER)
         return {"order": 0 if facts.tokens <= MAX_CHOSEN else by_rule}, {}
+    if facts.picture is not None:
+        return _picture_sizes(model_name, facts)
     return (_text_sizes if facts.tokens else _sequence_sizes)(model_name, facts)
 
 
@@ -69,6 +74,19 @@ def _text_sizes(model_name: str, facts: Facts) -> tuple[dict[str, Any], dict[str
         "num_samples": 0,
     }
     return model, training
+
+
+def _picture_sizes(model_name: str, facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
+    training = {
+        "batch_size": max(1, min(64, facts.train_tokens // 8)),
+        "optimizer": "adamw",
+        "learning_rate": 3e-3,
+        "weight_decay": 0.05,
+        "schedule": "linear",
+        "warmup_steps": 50,
+        "num_samples": 0,
+    }
+    return dict(PICTURE_SIZES[model_name]), training
 
 
 def _sequence_sizes(model_name: str, facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
