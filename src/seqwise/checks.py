@@ -23,6 +23,7 @@ FAMILIES = (
     "gpt",
     "bert",
     "glimpse",
+    "crossmodal",
 )
 """The names in MODELS."""
 TASK_NAMES = ["text", "numbers", "label", "tags", "pairs", "reconstruct", "masked", "span", "choice", "vectors"]

@@ -19,6 +19,7 @@ from ..data.schema import (
     NEXT_VALUES,
     NUMBER,
     PICTURES,
+    PICTURES_AND_WORDS,
     RECONSTRUCTION,
     SEQUENCE,
     SEQUENCES,
@@ -33,6 +34,7 @@ from .bert import SIZES as BERT_SIZES
 from .bert import BERTConfig, build_bert
 from .contract import HasNumParameters
 from .conv import ConvConfig, build_conv
+from .crossmodal import CrossmodalConfig, build_crossmodal
 from .elmo import ELMoConfig, build_elmo
 from .glimpse import GlimpseConfig, build_glimpse
 from .gpt import SIZES as GPT_SIZES
@@ -251,6 +253,16 @@ MODELS = {
         "h, of fixed size, and where it looks",
         "the cost grows with the number of glimpses, not with the picture",
         reads=SINGLE_PICTURES,
+    ),
+    "crossmodal": Family(
+        CrossmodalConfig,
+        build_crossmodal,
+        dict.fromkeys((LABEL,), "gradients"),
+        2019,
+        "none: it reads all of a text and a picture at once",
+        "words and what they stand for: text and picture are read together",
+        reads=PICTURES_AND_WORDS,
+        sizes=BERT_SIZES,
     ),
 }
 
