@@ -1,29 +1,22 @@
-"""glimpse: what teaches it where to look against enumeration, and that it reads digits by looking."""
+"""glimpse: what teaches it where to look, against enumeration. It reads digits in tests/goals/test_seen_answers.py."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
-from sklearn.datasets import load_digits
 from torch import Tensor
 from torch.distributions import Normal
 
 from seqwise.data.batch import Batch, Images, Labels, Noise
 from seqwise.data.schema import ImageSpec, LabelSpec, Schema, seen_schema
-from seqwise.data.seen import SeenRow
-from seqwise.data.seen_store import Pixels, SeenBatches, SeenStore
-from seqwise.data.text_examples import AnswerColumn
 from seqwise.errors import ConfigError
-from seqwise.evaluation.answers import LabelScore, evaluate_answers
 from seqwise.inspection import record
+from seqwise.layers.stream import Stream
 from seqwise.models import MODELS
 from seqwise.models.glimpse import GlimpseModel, spread_places
-from seqwise.settings import TrainingConfig
-from seqwise.training.loop import train
 
 SMALL: dict[str, Any] = {"num_glimpses": 3, "glimpse_size": 3, "embed_dim": 8, "model_dim": 12}
 
@@ -91,9 +84,7 @@ def test_the_gradient_of_reward_is_that_of_its_expectation() -> None:
         assert b.abs().max() > 5e-3
 
 
-def model_stream(model: GlimpseModel, images: Images, chances: Tensor) -> Any:
-    from seqwise.layers.stream import Stream
-
+def model_stream(model: GlimpseModel, images: Images, chances: Tensor) -> Stream:
     return Stream(model.looking.look(images, Noise(chances)).hidden)
 
 
@@ -177,7 +168,11 @@ def test_controls_look_where_they_are_told() -> None:
 
 
 def test_fixed_places_fill_the_picture() -> None:
-    assert spread_places(3).tolist() == [[0.0, pytest.approx(-1 / 3)], [-0.5, pytest.approx(1 / 3)], [0.5, pytest.approx(-7 / 9)]]
+    assert spread_places(3).tolist() == [
+        [0.0, pytest.approx(-1 / 3)],
+        [-0.5, pytest.approx(1 / 3)],
+        [0.5, pytest.approx(-7 / 9)],
+    ]
     cells = ((spread_places(36) + 1) / 2 * torch.tensor([4, 9]) + 1e-4).floor().long()
     assert len({tuple(cell) for cell in cells.tolist()}) == 36  # one in each
 
@@ -200,26 +195,3 @@ def test_clips_are_refused() -> None:
     spec = ImageSpec(6, 6, (0.3,), (0.4,), max_frames=4)
     with pytest.raises(ConfigError, match="glimpse looks at single pictures, and these are clips"):
         MODELS["glimpse"].build(MODELS["glimpse"].config(), seen_schema(spec, LabelSpec(["a", "b"])))
-
-
-def digits() -> tuple[SeenStore, SeenStore]:
-    found = load_digits()
-    pixels = np.round(found.images * 255 / 16).astype(np.uint8)[:, None, None]  # (M, 1, 1, 8, 8)
-    rows = [SeenRow((str(number),), (), str(digit)) for number, digit in enumerate(found.target)]
-    store = SeenStore(Pixels(pixels), np.arange(len(rows)), {"label": AnswerColumn(found.target.astype(np.int64))}, rows)
-    return store.choose(np.arange(1400)), store.choose(np.arange(1400, len(rows)))
-
-
-def test_it_reads_digits_by_looking_at_a_part_of_them() -> None:
-    """Four glimpses of 4 x 4 pixels of 8 x 8."""
-    learned, unseen = digits()
-    row = MODELS["glimpse"]
-    torch.manual_seed(0)
-    settings = {"num_glimpses": 4, "glimpse_size": 4, "embed_dim": 48, "model_dim": 96}
-    model = row.build(row.config(**settings), schema_of(8, 10))
-    config = TrainingConfig(steps=300, batch_size=64, learning_rate=5e-3, warmup_steps=10)
-    for _ in train(model, SeenBatches(learned, batch_size=64, num_noise=model.num_noise), config):
-        pass
-    score = evaluate_answers(model, unseen)
-    assert isinstance(score, LabelScore)
-    assert score.accuracy > 0.8

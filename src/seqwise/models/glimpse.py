@@ -62,7 +62,7 @@ class GlimpseConfig(NeuralConfig):
     """How places are chosen: by the network, by chance, or the same evenly spread ones for every picture."""
     spread: float = 0.15
     """Standard deviation of places around their mean in training; the picture goes from -1 to 1."""
-    reward_weight: float = 0.1
+    reward_weight: float = 0.01
     """Of what teaches where to look, in the objective."""
     draws: int = 0
     """To answer, average over so many paths that are drawn by chance; 0 follows the mean places."""
@@ -192,7 +192,7 @@ class GlimpseBody(nn.Module):
 
 
 class GlimpseModel(HeadedModel):
-    """A body that looks, and a head that says what it saw; what it is told besides the label is whether it was right."""
+    """A body that looks, and a head that says what it saw; besides the label it is told whether it was right."""
 
     can_compile = False
 
