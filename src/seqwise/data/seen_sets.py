@@ -192,4 +192,3 @@ READERS: dict[str, Callable[[str], SeenParts]] = {
     "msvd": _msvd,
 }
 FORMS = {"multi30k-images": ("", *LANGUAGES), "vqa_rad": ("", "closed")}
-

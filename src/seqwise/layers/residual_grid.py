@@ -84,6 +84,7 @@ class ResidualGrid(nn.Module):
         self.stem = nn.Conv2d(channels, widths[0], size, stride=stride, padding=(size - stride + 1) // 2, bias=False)
         self.stages = nn.Sequential(*(Stage(*pair, blocks_per_stage) for pair in pairwise(widths)))
         self.norm, self.output_dim = _norm(widths[-1]), widths[-1]
+
     """`widths` of the stages; the first has a cell for each pixel, or for each `stem_stride` of them."""
 
     def __init__(self, channels: int, widths: Sequence[int], blocks_per_stage: int = 1, stem_stride: int = 1):

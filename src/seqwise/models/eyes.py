@@ -46,6 +46,7 @@ class SeeingConfig(NeuralConfig):
                 f"model.blocks_per_stage = {self.blocks_per_stage} should not be negative, and model.eye_stride = "
                 f"{self.eye_stride} should be at least 1."
             )
+
     """Pairs of convolutions in each stage."""
     stem_stride: int = 1
     """Pixels from one cell of the first stage to the next: 4 looks at 64 x 64 pixels ten times as fast as 1."""
