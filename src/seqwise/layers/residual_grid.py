@@ -7,8 +7,6 @@ what is seen in one picture does not depend on who else is in the batch.
     x = conv(pixels)                               (1)   few channels; large pictures are read at wider steps
     x = pool(conv3x3(relu(norm(x))))               (2)   each stage: more channels, the highest of each 2 x 2 cells
     x = x + conv3x3(relu(norm(x)))                 (3)   `blocks_per_stage` times
-    x = conv(pixels)                                                  (1)   3x3, or larger and with a stride
-    x = shortcut(x) + conv3x3(relu(norm(conv3x3(relu(norm(x))))))     (2)   each stage begins with stride 2
 
 Shapes: B pictures, C channels, H and W pixels, h and w cells, F channels at the top.
 """
@@ -84,19 +82,6 @@ class ResidualGrid(nn.Module):
         self.stem = nn.Conv2d(channels, widths[0], size, stride=stride, padding=(size - stride + 1) // 2, bias=False)
         self.stages = nn.Sequential(*(Stage(*pair, blocks_per_stage) for pair in pairwise(widths)))
         self.norm, self.output_dim = _norm(widths[-1]), widths[-1]
-
-    """`widths` of the stages; the first has a cell for each pixel, or for each `stem_stride` of them."""
-
-    def __init__(self, channels: int, widths: Sequence[int], blocks_per_stage: int = 1, stem_stride: int = 1):
-        super().__init__()
-        self.stem = nn.Conv2d(channels, widths[0], stem_stride + 2, stride=stem_stride, padding=1, bias=False)
-        blocks, width = [], widths[0]
-        for stage, wide in enumerate(widths):
-            for number in range(blocks_per_stage):
-                blocks.append(ResidualBlock(width, wide, stride=2 if stage and not number else 1))
-                width = wide
-        self.blocks = nn.Sequential(*blocks)
-        self.norm, self.output_dim = nn.GroupNorm(min(NORM_GROUPS, width), width), width
 
     def forward(self, pixels: Tensor) -> Tensor:
         """(B, C, H, W) -> (B, F, h, w)."""

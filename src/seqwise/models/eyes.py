@@ -47,10 +47,6 @@ class SeeingConfig(NeuralConfig):
                 f"{self.eye_stride} should be at least 1."
             )
 
-    """Pairs of convolutions in each stage."""
-    stem_stride: int = 1
-    """Pixels from one cell of the first stage to the next: 4 looks at 64 x 64 pixels ten times as fast as 1."""
-
 
 class Eyes(Protocol):
     output_dim: int
@@ -109,4 +105,3 @@ def eyes_for(config: SeeingConfig, schema: Schema) -> GridEyes | RegionEyes:
     assert isinstance(spec, ImageSpec)
     scaling = PixelScaling(spec.mean, spec.scale)
     return GridEyes(scaling, ResidualGrid(spec.size, config.widths, config.blocks_per_stage, config.eye_stride))
-    return GridEyes(scaling, ResidualGrid(spec.size, config.widths, config.blocks_per_stage, config.stem_stride))
