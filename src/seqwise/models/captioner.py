@@ -78,6 +78,7 @@ class CaptionerConfig(PairConfig, EyesConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self.check_eyes()
         check_heads(self.model_dim, self.num_heads if self.decoder == "transformer" else 1)
         if self.decoder == "transformer" and self.attention != "soft":
             raise ConfigError(f"a transformer looks at all places: model.attention = {self.attention} is not for it.")
