@@ -35,9 +35,7 @@ def with_moments(rows: Sequence[SeenRow], max_frames: int | None) -> list[SeenRo
         frames = [
             moment
             for name in row.frames
-            for moment in (
-                [f"{name}#{n}/{most}" for n in range(most)] if name.lower().endswith(FILM_SUFFIXES) else [name]
-            )
+            for moment in ([f"{name}#{n}/{most}" for n in range(most)] if name.lower().endswith(FILM_SUFFIXES) else [name])
         ]
         made.append(row._replace(frames=tuple(frames)))
     return made

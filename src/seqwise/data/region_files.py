@@ -52,9 +52,7 @@ class RegionFiles:
             found = np.load(io.BytesIO(content), allow_pickle=False)
             arrays = {"features": found} if isinstance(found, np.ndarray) else {key: found[key] for key in found.files}
         except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile, MemoryError) as error:
-            raise DataError(
-                f"{path}: is no array of numbers that can be read ({error}). Write it with numpy.save."
-            ) from None
+            raise DataError(f"{path}: is no array of numbers that can be read ({error}). Write it with numpy.save.") from None
         if "features" not in arrays and len(arrays) == 1:
             arrays = {"features": next(iter(arrays.values()))}
         if "features" not in arrays:

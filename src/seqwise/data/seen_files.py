@@ -212,9 +212,7 @@ def _in_parts(
 ) -> tuple[dict[str, list[SeenRow]], str]:
     """Three parts, and how they were made; all that is said of a picture is in one part."""
     if len(parts) == 1:
-        return _dealt(
-            name, parts["train"], split or DEFAULT_SPLIT
-        ), f"shuffled by picture, split {split or DEFAULT_SPLIT}"
+        return _dealt(name, parts["train"], split or DEFAULT_SPLIT), f"shuffled by picture, split {split or DEFAULT_SPLIT}"
     if "valid" in parts:
         return parts, "split as given"
     cut = _dealt(name, parts["train"], CUT_SPLIT)
@@ -232,3 +230,4 @@ def _dealt(name: str, rows: Sequence[SeenRow], split: str) -> dict[str, list[See
         label=lambda row: (row.answer or "") if asks_once else "",
         split=split,
     )
+

@@ -101,9 +101,7 @@ def _read_tree(path: Path, *, labelled: bool) -> SeenParts:
             )
         notes.append(f"{path.name}: each folder is a label ({len(labels)}: {named(labels)})")
     if beside:
-        notes.append(
-            f"{counted(len(beside), 'picture is', 'pictures are')} in no folder of a label, left out: {named(beside)}"
-        )
+        notes.append(f"{counted(len(beside), 'picture is', 'pictures are')} in no folder of a label, left out: {named(beside)}")
     return SeenParts(parts, source, notes)
 
 
@@ -133,9 +131,7 @@ def read_idx(folder: Path) -> SeenParts:
         labels_path = _labels_of(path)
         pixels, labels = parse_idx(path), parse_idx(labels_path)
         if pixels.ndim not in (3, 4) or labels.ndim != 1 or len(pixels) != len(labels):
-            raise DataError(
-                f"{path}: {pixels.shape} pixels and {labels.shape} labels of {labels_path.name} do not fit."
-            )
+            raise DataError(f"{path}: {pixels.shape} pixels and {labels.shape} labels of {labels_path.name} do not fit.")
         if part in sources:
             raise DataError(f"{folder}: has two files of pictures for {part}. Give a folder with one for each part.")
         sources[part] = ArrayPictures(pixels)
@@ -166,9 +162,7 @@ def read_cifar(folder: Path) -> SeenParts:
         rows = [SeenRow((f"{part}/{start + row}",), (), word) for row, word in enumerate(words)]
         parts.setdefault(part, []).extend(rows)
     sources: dict[str, PictureSource] = {part: ArrayPictures(np.concatenate(some)) for part, some in pixels.items()}
-    return SeenParts(
-        parts, JoinedPictures(sources), [f"{folder.name}: pictures and labels are read from CIFAR batches"]
-    )
+    return SeenParts(parts, JoinedPictures(sources), [f"{folder.name}: pictures and labels are read from CIFAR batches"])
 
 
 def _cifar_names(folder: Path) -> list[str]:
@@ -233,3 +227,5 @@ def _unpickled(path: Path) -> dict[Any, Any]:
     if not isinstance(found, dict):
         raise DataError(f"{path}: is no CIFAR batch.")
     return found
+
+

@@ -58,10 +58,7 @@ SETS = {
 }
 """By the name of a set, before a colon: what may be asked of it, the first where nobody said."""
 TOKEN_LINE = re.compile(r"(\S+\.\w+)#(\w+)\t(.*)")
-IDX_PICTURES, CIFAR_BATCH = (
-    re.compile(r".*images[.-]idx[34]-ubyte(\.gz)?"),
-    re.compile(r"(data_batch_\d|test_batch)(\.bin)?"),
-)
+IDX_PICTURES, CIFAR_BATCH = re.compile(r".*images[.-]idx[34]-ubyte(\.gz)?"), re.compile(r"(data_batch_\d|test_batch)(\.bin)?")
 MAX_JSON = 500_000_000  # bytes
 LOOKED_AT = 200  # rows of a table
 

@@ -192,3 +192,4 @@ READERS: dict[str, Callable[[str], SeenParts]] = {
     "msvd": _msvd,
 }
 FORMS = {"multi30k-images": ("", *LANGUAGES), "vqa_rad": ("", "closed")}
+

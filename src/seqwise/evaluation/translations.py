@@ -187,7 +187,8 @@ def _with_interval(segments: Segments) -> str:
 
 
 def statistics_of(metric: BLEU | CHRF, hypotheses: Sequence[str], references: Sequence[Sequence[Any]]) -> np.ndarray:
-    """Sums of each sentence, (1, N, K), as sacrebleu adds them up itself. `references`: the first of each, the second, …"""
+    """Sums of each sentence, (1, N, K), as sacrebleu adds them up itself; `references` are the first of each, the
+    second, …"""
     found = metric._extract_corpus_statistics(list(hypotheses), references)
     return np.array(found, dtype=np.float64)[None]
 

@@ -10,8 +10,8 @@
     h_t      = cell([y_t; z_t], h_{t-1})                                                         (8)
     o_t      = W_y y_t + W_h h_t + W_z z_t                        what the next word is read from (9)
 
-What is learned with (4) is a bound: sum over s of p(s) log p(y | s) <= log p(y). Its gradient is that of log p(y | s) at the
-places that were drawn, and for the choice itself (Williams 1992)
+What is learned with (4) is a bound: sum over s of p(s) log p(y | s) <= log p(y). Its gradient is that of log p(y | s)
+at the places that were drawn, and for the choice itself (Williams 1992)
 
     (R_t - b_t) d log a_t[s_t],   R_t = log p(y_t .. y_T | s)     what came after the choice     (10)
 
