@@ -22,6 +22,7 @@ FAMILIES = (
     "transformer",
     "gpt",
     "bert",
+    "captioner",
     "glimpse",
     "crossmodal",
 )

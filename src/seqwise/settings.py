@@ -42,6 +42,8 @@ class DataConfig:
     row_tokens: int | None = None
     """Rows to be written again: tokens of a row, at most; longer lines are cut into rows of so many. 100 where not set;
     Dai & Le (2015) used up to 400, which a state takes much longer to learn to hold."""
+    caption_tokens: int | None = None
+    """Captions: tokens of one that is written, at most; found in the training part where not set."""
     fingerprint: str = ""
     """sha256 of the text of all parts."""
     description: str = ""
@@ -64,7 +66,7 @@ class DataConfig:
     frames whose features are given, 80."""
 
     def __post_init__(self) -> None:
-        for name in ("season", "horizon", "row_tokens", "stride", "image_size", "max_frames"):
+        for name in ("season", "horizon", "row_tokens", "caption_tokens", "stride", "image_size", "max_frames"):
             value = getattr(self, name)
             if value is not None and min(value if isinstance(value, list) else [value], default=1) < 1:
                 raise ConfigError(f"data.{name} = {value} should be at least 1.")

@@ -12,12 +12,14 @@ span          of a passage, for a question     F1 over words, exact match
 masked_token  of a text, hidden                accuracy, pseudo-perplexity
 reconstruction  of a row of text, again          nats per token, the row being known
 choice        of a few rows                    accuracy
+caption       of a picture or a clip           CIDEr, BLEU
 vector        of a text                        none: it is embedded with, or started from
 """
 
 from __future__ import annotations
 
 from ..data.schema import (
+    CAPTION,
     CHOICE,
     LABEL,
     LABELS,
@@ -32,6 +34,7 @@ from ..data.schema import (
     VECTOR,
 )
 from .answer import AnswerGoal
+from .caption import CaptionGoal
 from .choice import ChoiceGoal
 from .goal import AnyGoal as AnyGoal
 from .goal import Goal as Goal
@@ -57,4 +60,5 @@ GOALS: dict[str, AnyGoal] = {
     VECTOR: VectorGoal(),
     SPAN: SpanGoal(),
     CHOICE: ChoiceGoal(),
+    CAPTION: CaptionGoal(),
 }
