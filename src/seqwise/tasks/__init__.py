@@ -12,6 +12,7 @@ choice     questions with a few choices each                accuracy
 vectors    texts, a vector of each                          none: it is embedded with, or started from
 images     pictures with one label each                     accuracy
 questions  questions on pictures                            accuracy
+captions   pictures or clips with captions                  BLEU, CIDEr
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from ..checks import OUTSIDE, TASK_NAMES, check_task
 from ..data.kinds import task_for as task_for
 from ..data.kinds import task_of as task_of
 from ..errors import ConfigError, did_you_mean
+from .captions import CaptionsTask
 from .choice import ChoiceTask
 from .images import ImagesTask
 from .label import LabelTask
@@ -55,6 +57,7 @@ TASKS: dict[str, Task] = {
     "vectors": VectorsTask(),
     "images": ImagesTask(),
     "questions": QuestionsTask(),
+    "captions": CaptionsTask(),
 }
 
 ALSO_READ_AS = {"text": ("masked",)}
