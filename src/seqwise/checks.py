@@ -28,6 +28,7 @@ FAMILIES = (
 )
 """The names in MODELS."""
 TASK_NAMES = ["text", "numbers", "label", "tags", "pairs", "reconstruct", "masked", "span", "choice", "vectors"]
+TASK_NAMES += ["images", "questions", "captions"]
 """The names in TASKS; those of tasks that are registered come behind."""
 
 

@@ -55,8 +55,8 @@ class DataConfig:
     """Spans: tokens from the beginning of a window to that of the next, where a passage does not fit into one; 128, or
     half of the window where that is shorter, where not set."""
     image_size: int | list[int] | None = None
-    """Pictures: height and width that they are read in, one number for both; where not set, 128, or the size that all of
-    them have where that is less."""
+    """Pictures: height and width that they are read in, one number for both; where not set, 128, or the size that all
+    of them have where that is less."""
     image_fit: Literal["contain", "cover", "stretch"] = "contain"
     """Pictures of another shape: all of them between bars, their middle, or all of them out of proportion."""
     grey: bool | None = None
