@@ -82,6 +82,7 @@ HUGE: dict[str, dict[str, Any]] = {
     "seq2seq": {"model_dim": 10**6},
     "transformer": {"model_dim": 10**6, "num_heads": 4},
     "glimpse": {"model_dim": 10**6},
+    "draw": {"model_dim": 10**6},
     "crossmodal": {"model_dim": 10**6, "num_heads": 4},
 }
 

@@ -23,6 +23,7 @@ FAMILIES = (
     "gpt",
     "bert",
     "glimpse",
+    "draw",
     "crossmodal",
 )
 """The names in MODELS."""

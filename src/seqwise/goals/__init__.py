@@ -13,6 +13,7 @@ masked_token  of a text, hidden                accuracy, pseudo-perplexity
 reconstruction  of a row of text, again          nats per token, the row being known
 choice        of a few rows                    accuracy
 vector        of a text                        none: it is embedded with, or started from
+picture       of nothing                       a bound in nats
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from ..data.schema import (
     NEXT_TOKEN,
     NEXT_VALUES,
     NUMBER,
+    PICTURE,
     RECONSTRUCTION,
     SEQUENCE,
     SPAN,
@@ -38,6 +40,7 @@ from .goal import Goal as Goal
 from .masked_token import MaskedTokenGoal
 from .next_token import NextTokenGoal
 from .next_values import NextValuesGoal
+from .picture import PictureGoal
 from .reconstruction import ReconstructionGoal
 from .sequence import SequenceGoal
 from .span import SpanGoal
@@ -57,4 +60,5 @@ GOALS: dict[str, AnyGoal] = {
     VECTOR: VectorGoal(),
     SPAN: SpanGoal(),
     CHOICE: ChoiceGoal(),
+    PICTURE: PictureGoal(),
 }
