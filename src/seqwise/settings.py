@@ -106,6 +106,8 @@ NOT_NEGATIVE = (
         "seed",
         "unfreeze_epochs",
         "train_examples",
+        "shift",
+        "cutout",
         "threads",
         "clip_norm",
         "clip_value",
@@ -191,6 +193,12 @@ class TrainingConfig:
     """Hidden words: hide others each time a row is read, or always the same."""
     mask_whole_words: bool = False
     """Hidden words: hide all pieces of a word together."""
+    flip: bool = False
+    """Pictures: mirror every other one that is learned from, drawn anew each time."""
+    shift: int = 0
+    """Pictures: move each that is learned from by up to so many pixels to each side, drawn anew each time."""
+    cutout: int = 0
+    """Pictures: cover a square of so many pixels of each that is learned from, drawn anew each time."""
     train_examples: int = 0
     """Labels and tags: learn from so many rows of the training part, drawn by the seed with each label's share; 0 for
     all."""

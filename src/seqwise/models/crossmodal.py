@@ -51,7 +51,7 @@ Streams = tuple[Tensor, Tensor]
 
 
 @dataclass(frozen=True)
-class CrossmodalConfig(SeeingConfig, BERTConfig):
+class CrossmodalConfig(BERTConfig, SeeingConfig):
     shape: Literal["two-streams", "three-encoders", "one-stream"] = "one-stream"
     """How words and regions meet: by co-attention between two streams (ViLBERT), in an encoder behind one for each
     (LXMERT), or in one stream (UNITER)."""
