@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..data.pipes import owned
-from ..data.schema import BOUNDS, NOT_RANKED, STARTS
+from ..data.schema import BOUNDS, UNRANKED, STARTS
 from ..errors import CheckpointError, ConfigError, did_you_mean
 from ..machine import available_cores, wanted_threads
 from ..models import MODELS
@@ -127,7 +127,7 @@ def _check_ranked(task: Task) -> None:
 
 def _ranked() -> list[Task]:
     """Tasks whose models are set beside each other."""
-    return [known for known in TASKS.values() if not set(known.kinds) <= set(NOT_RANKED)]
+    return [known for known in TASKS.values() if not set(known.kinds) <= set(UNRANKED)]
 
 
 def _check_options(task: Task, asked: dict[str, bool]) -> None:

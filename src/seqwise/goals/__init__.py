@@ -12,6 +12,7 @@ span          of a passage, for a question     F1 over words, exact match
 masked_token  of a text, hidden                accuracy, pseudo-perplexity
 reconstruction  of a row of text, again          nats per token, the row being known
 choice        of a few rows                    accuracy
+caption       of a picture or a clip           CIDEr, BLEU
 vector        of a text                        none: it is embedded with, or started from
 picture       of nothing                       a bound in nats
 """
@@ -19,6 +20,7 @@ picture       of nothing                       a bound in nats
 from __future__ import annotations
 
 from ..data.schema import (
+    CAPTION,
     CHOICE,
     LABEL,
     LABELS,
@@ -34,6 +36,7 @@ from ..data.schema import (
     VECTOR,
 )
 from .answer import AnswerGoal
+from .caption import CaptionGoal
 from .choice import ChoiceGoal
 from .goal import AnyGoal as AnyGoal
 from .goal import Goal as Goal
@@ -61,4 +64,5 @@ GOALS: dict[str, AnyGoal] = {
     SPAN: SpanGoal(),
     CHOICE: ChoiceGoal(),
     PICTURE: PictureGoal(),
+    CAPTION: CaptionGoal(),
 }

@@ -10,6 +10,7 @@ from typing import NoReturn
 from ..data.batch import Batch, Tokens
 from ..data.row_store import ROW_TOKENS
 from ..data.schema import (
+    CAPTION,
     CHOICE,
     LABEL,
     LABELS,
@@ -36,6 +37,7 @@ from ..run import Run
 from ..text import Tokenizer
 from .answer_readers import CHOICE_READER, SPAN_READER, TAG_READER, AnswerReader
 from .options import InspectOptions
+from .read_caption import CaptionReader
 from .read_masked import read_masked
 from .read_numeric import read_series
 from .read_vector import read_vector
@@ -246,5 +248,6 @@ READERS: dict[str, Reader] = {
     SPAN: SPAN_READER,
     CHOICE: CHOICE_READER,
     PICTURE: PICTURE_READER,
+    CAPTION: CaptionReader(),
 }
 """By the kind of the main target."""

@@ -11,6 +11,7 @@ from torch import nn
 
 from ..checks import check_family
 from ..data.schema import (
+    CAPTION,
     CHOICE,
     LABEL,
     LABELS,
@@ -33,6 +34,7 @@ from ..data.schema import (
 from ..machine import check_memory
 from .bert import SIZES as BERT_SIZES
 from .bert import BERTConfig, build_bert
+from .captioner import CaptionerConfig, build_captioner
 from .contract import HasNumParameters
 from .conv import ConvConfig, build_conv
 from .crossmodal import CrossmodalConfig, build_crossmodal
@@ -246,6 +248,17 @@ MODELS = {
         "none: it reads all of a text at once",
         "a word's vector knows what comes after it; learned once from raw text, tuned for every task",
         sizes=BERT_SIZES,
+    ),
+    "captioner": Family(
+        CaptionerConfig,
+        build_captioner,
+        {CAPTION: "gradients"},
+        2015,
+        "the decoder's h, and the places of the picture that it attends to",
+        "the source need not be words: a picture is read place by place, and each word shows where it looked",
+        reads=(*PICTURES, *PICTURES_AND_WORDS),
+        tokenizer={"kind": "word", "lower_case": True},
+        use="caption",
     ),
     "glimpse": Family(
         GlimpseConfig,
