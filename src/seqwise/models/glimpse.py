@@ -102,6 +102,7 @@ class Look(NamedTuple):
 
 
 class GlimpseBody(nn.Module):
+    fixed_places: Tensor
     context = None
     carries_state = False
     embedding = None
