@@ -22,6 +22,8 @@ FAMILIES = (
     "transformer",
     "gpt",
     "bert",
+    "glimpse",
+    "crossmodal",
 )
 """The names in MODELS."""
 TASK_NAMES = ["text", "numbers", "label", "tags", "pairs", "reconstruct", "masked", "span", "choice", "vectors"]

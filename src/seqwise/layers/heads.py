@@ -202,11 +202,14 @@ class LabelHead(nn.Module):
         num_labels: int,
         *,
         weights: Sequence[float] | None = None,
+        smoothing: float = 0.0,
         threshold: float = 0.5,
         rarer: int = 1,
     ):
-        """`weights` of the labels in the objective; of two labels the `rarer` one is the answer from `threshold` on."""
+        """`weights` of the labels in the objective, `smoothing` the share of it that asks for all alike; of two labels
+        the `rarer` one is the answer from `threshold` on."""
         super().__init__()
+        self.smoothing = smoothing
         self.pooling, self.threshold, self.rarer = pooling, threshold, rarer
         self.output = zero_linear(pooling.output_dim, num_labels)
         self.register_buffer("weights", None if weights is None else torch.tensor(weights), persistent=False)
@@ -220,12 +223,20 @@ class LabelHead(nn.Module):
         return log_prob_of(self.log_probs(stream), wanted.ids).unsqueeze(1)
 
     def objective(self, stream: Stream, wanted: Labels) -> Tensor:
-        """The same, each label as much as it weighs."""
-        log_probs = self.score(stream, wanted)
+        """The same, each label as much as it weighs, and part of it for every label alike."""
+        if self.smoothing:
+            every = self.log_probs(stream)
+            log_probs = (1 - self.smoothing) * log_prob_of(every, wanted.ids) + self.smoothing * every.mean(dim=1)
+            log_probs = log_probs.unsqueeze(1)
+        else:
+            log_probs = self.score(stream, wanted)
         return log_probs if self.weights is None else log_probs * self.weights[wanted.ids].unsqueeze(1)
 
     def predict(self, stream: Stream, wanted: object = None) -> Prediction:
-        log_probs = self.log_probs(stream)
+        return self.answer(self.log_probs(stream))
+
+    def answer(self, log_probs: Tensor) -> Prediction:
+        """Of (B, N), nats."""
         if log_probs.shape[1] == 2 and self.threshold != 0.5:
             is_rarer = log_probs[:, self.rarer] >= math.log(self.threshold)
             return Prediction(torch.where(is_rarer, self.rarer, 1 - self.rarer), log_probs)

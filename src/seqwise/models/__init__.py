@@ -18,6 +18,8 @@ from ..data.schema import (
     NEXT_TOKEN,
     NEXT_VALUES,
     NUMBER,
+    PICTURES,
+    PICTURES_AND_WORDS,
     RECONSTRUCTION,
     SEQUENCE,
     SEQUENCES,
@@ -32,7 +34,9 @@ from .bert import SIZES as BERT_SIZES
 from .bert import BERTConfig, build_bert
 from .contract import HasNumParameters
 from .conv import ConvConfig, build_conv
+from .crossmodal import CrossmodalConfig, build_crossmodal
 from .elmo import ELMoConfig, build_elmo
+from .glimpse import GlimpseConfig, build_glimpse
 from .gpt import SIZES as GPT_SIZES
 from .gpt import GPTConfig, build_gpt
 from .hmm import HMMConfig
@@ -135,6 +139,8 @@ FROM_A_QUESTION = {**BY_GRADIENTS, SPAN: "gradients"}
 BY_A_STATE = {**FROM_A_QUESTION, RECONSTRUCTION: "gradients"}
 """All that was read must pass through a state of fixed size: so a row can be written again only by who understood it.
 Who still sees the row copies it, and who sees the last tokens alone never can."""
+SINGLE_PICTURES = (frozenset({"images"}),)
+"""Pixels, which what was found in pictures beforehand does not have any more."""
 MODELS = {
     "ngram": Family(
         NgramConfig,
@@ -175,6 +181,7 @@ MODELS = {
         1989,
         "the last inputs of each layer, in rings",
         "one kernel for all delays, a reach that doubles with each layer",
+        reads=(*SEQUENCES, *PICTURES),
     ),
     "rnn": Family(
         RNNConfig, build_rnn, BY_A_STATE, 1990, "h, of fixed size", "no limit on how far back an input can be felt"
@@ -236,6 +243,25 @@ MODELS = {
         2019,
         "none: it reads all of a text at once",
         "a word's vector knows what comes after it; learned once from raw text, tuned for every task",
+        sizes=BERT_SIZES,
+    ),
+    "glimpse": Family(
+        GlimpseConfig,
+        build_glimpse,
+        {LABEL: "gradients"},
+        2014,
+        "h, of fixed size, and where it looks",
+        "the cost grows with the number of glimpses, not with the picture",
+        reads=SINGLE_PICTURES,
+    ),
+    "crossmodal": Family(
+        CrossmodalConfig,
+        build_crossmodal,
+        dict.fromkeys((LABEL,), "gradients"),
+        2019,
+        "none: it reads all of a text and a picture at once",
+        "words and what they stand for: text and picture are read together",
+        reads=PICTURES_AND_WORDS,
         sizes=BERT_SIZES,
     ),
 }

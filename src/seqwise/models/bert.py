@@ -157,35 +157,35 @@ class BERTBody(nn.Module):
         return State({})
 
     def encode(self, inputs: Fields, state: State | None = None, *, with_layers: bool = False) -> Encoded:
-        x, mask, is_step = self._embed(inputs)
+        x, mask, is_step = self.embed(inputs)
         layers, turn = [x], self._turn(x)
-        for block in self._stack:
+        for block in self.stack:
             x = block(x, mask, turn)
             layers.append(x)
-        return Encoded((Stream(x, is_step, tuple(layers) if with_layers else (), self._pooled(x)),), None)
+        return Encoded((Stream(x, is_step, tuple(layers) if with_layers else (), self.pooled(x)),), None)
 
     def encode_first(self, inputs: Fields) -> Encoded:
         """`encode` for heads that read the first place alone: the last block, which nobody else asks, computes it
         alone. In six layers that is a seventh of the work."""
-        x, mask, _ = self._embed(inputs)
-        turn, (*below, last) = self._turn(x), self._stack
+        x, mask, _ = self.embed(inputs)
+        turn, (*below, last) = self._turn(x), self.stack
         for block in below:
             x = block(x, mask, turn)
         x = last(x, mask, turn, only_first=True)  # (B, 1, D)
-        return Encoded((Stream(x, None, (), self._pooled(x)),), None)
+        return Encoded((Stream(x, None, (), self.pooled(x)),), None)
 
     @property
-    def _stack(self) -> list[nn.Module]:
+    def stack(self) -> list[nn.Module]:
         return [self.blocks[layer % len(self.blocks)] for layer in range(self.config.num_layers)]
 
     def _turn(self, x: Tensor) -> Tensor | None:
         return None if self.turns is None else self.turns[: x.shape[1]]  # (T, K/2)
 
-    def _pooled(self, x: Tensor) -> Tensor:
+    def pooled(self, x: Tensor) -> Tensor:
         """(B, T, D) -> (B, D)."""
         return POOLED[self.config.pooler_activation](self.pooler(x[:, 0]))  # (4)
 
-    def _embed(self, inputs: Fields) -> tuple[Tensor, Tensor | None, Tensor | None]:
+    def embed(self, inputs: Fields) -> tuple[Tensor, Tensor | None, Tensor | None]:
         """What the first block reads (B, T, D), which places are open to all (B, 1, 1, T), which are steps (B, T)."""
         field = only(inputs)
         T = field.shape[1]

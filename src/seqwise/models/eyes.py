@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from ..data.batch import Images, Regions
 from ..data.schema import ImageSpec, RegionSpec, Schema
+from ..errors import ConfigError
 from ..layers.residual_grid import PixelScaling, ResidualGrid
 from .build import NeuralConfig
 
@@ -29,10 +30,22 @@ IMAGE = "image"
 class SeeingConfig(NeuralConfig):
     """What every family that looks at pictures can be told; each adds its own."""
 
-    widths: list[int] = field(default_factory=lambda: [32, 64, 128])
-    """Channels of each stage of the eyes; each stage after the first halves width and height."""
+    widths: list[int] = field(default_factory=lambda: [24, 64, 128])
+    """Eyes: channels of the finest grid of cells, and of each stage behind it, which halves width and height."""
     blocks_per_stage: int = 1
-    """Pairs of convolutions in each stage."""
+    """Eyes: convolutions with a shortcut in each stage."""
+    eye_stride: int = 1
+    """Eyes: pixels from one cell of the finest grid to the next."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.widths or min(self.widths) < 1:
+            raise ConfigError(f"model.widths = {self.widths} should be numbers of channels, each at least 1.")
+        if self.blocks_per_stage < 0 or self.eye_stride < 1:
+            raise ConfigError(
+                f"model.blocks_per_stage = {self.blocks_per_stage} should not be negative, and model.eye_stride = "
+                f"{self.eye_stride} should be at least 1."
+            )
 
 
 class Eyes(Protocol):
@@ -91,4 +104,4 @@ def eyes_for(config: SeeingConfig, schema: Schema) -> GridEyes | RegionEyes:
         return RegionEyes(spec.feature_dim)
     assert isinstance(spec, ImageSpec)
     scaling = PixelScaling(spec.mean, spec.scale)
-    return GridEyes(scaling, ResidualGrid(spec.size, config.widths, config.blocks_per_stage))
+    return GridEyes(scaling, ResidualGrid(spec.size, config.widths, config.blocks_per_stage, config.eye_stride))

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from ..config import build, settings_of
 from ..data.schema import ASKED_FOR, LABEL, LABELS, NUMBER, TAG, Schema, TokenSpec
+from ..data.seen_store import SeenStore
 from ..data.span_store import SpanStore
 from ..data.text_examples import TextStore
 from ..errors import CheckpointError, ConfigError
@@ -122,8 +123,10 @@ def limited(stores: dict[str, Any], config: TrainingConfig) -> dict[str, Any]:
     """With as many rows of the training part as were asked for."""
     if not config.train_examples:
         return stores
-    if not isinstance(stores["train"], TextStore | SpanStore):
-        raise ConfigError("training.train_examples goes with texts that have labels, tags or questions; drop it.")
+    if not isinstance(stores["train"], TextStore | SpanStore | SeenStore):
+        raise ConfigError(
+            "training.train_examples goes with pictures, and texts that have labels, tags or questions; drop it."
+        )
     return {**stores, "train": stores["train"].sample(config.train_examples, config.seed)}
 
 
