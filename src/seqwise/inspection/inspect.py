@@ -239,12 +239,18 @@ class _Inspector:
         self._unanswered()
         return self.found
 
+    @property
+    def _is_given_whole(self) -> bool:
+        """Whether nothing of the held-out part is read: a question can be asked of one of its pictures."""
+        return self.options.image is not None if self.reading.picture is not None else self.is_given
+
     def _unanswered(self) -> None:
         """Say what was asked of this model although it cannot tell."""
         asked = {
             "analogies": bool(self.options.analogies) and "embeddings" in self.found.absent,
             "pairs": self.options.pairs is not None and "pairs" not in self.reader.answers_options,
-            "row": self.options.row > 0 and (self.is_given or "row" not in self.reader.answers_options),
+            "image": self.options.image is not None and self.reading.picture is None,
+            "row": self.options.row > 0 and (self._is_given_whole or "row" not in self.reader.answers_options),
             "target": self.target is not None and not self.is_given and self.found.tagging is not None,
             "phrase": self.options.phrase is not None and self.found.evidence is None,
         }

@@ -10,14 +10,21 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
 from ..data.batch import Batch, Images, Labels, Regions, Tokens
-from ..data.schema import CAPTION, LABEL, PICTURE, LabelSpec, Schema, TokenSpec
+from ..data.films import FilmPictures, with_moments
+from ..data.picture_sources import FolderPictures
+from ..data.pixels import moments, read_fitted
+from ..data.region_files import RegionFiles
+from ..data.schema import CAPTION, LABEL, PICTURE, ImageSpec, LabelSpec, RegionSpec, Schema, TokenSpec
 from ..data.seen import SeenRow
+from ..data.seen_build import prepare_pictures
+from ..data.seen_looks import FEATURE_SUFFIXES, FILM_SUFFIXES, files_below, is_picture_name
 from ..data.seen_store import SeenStore
 from ..errors import DataError
 from ..goals.sequence import search_settings
@@ -42,12 +49,42 @@ MAX_CAPTION = 40  # tokens that are searched for
 
 def picture_at(run: Inspectable, options: InspectOptions) -> tuple[Images | Regions, SeenRow, str]:
     """What is looked at, as a batch of one row; what is known of it; and where it is from."""
+    if options.image is not None:
+        spec = run.run.schema.specs[run.run.schema.inputs[IMAGE]]
+        assert isinstance(spec, ImageSpec | RegionSpec)
+        return given_picture(Path(options.image), spec), SeenRow((options.image,), ()), options.image
     store: SeenStore = run.unseen_store()
     if options.row >= len(store):
         raise DataError(f"the part has {counted(len(store), 'row')}; there is none with the number {options.row:,}.")
     row = store.rows[options.row]
     where = f"row {options.row:,} of the held-out part: {', '.join(row.frames[:3])}"
     return store.pictures.field(store.picture_of[options.row : options.row + 1]), row, where
+
+
+def given_picture(path: Path, spec: ImageSpec | RegionSpec) -> Images | Regions:
+    """A file as a model of this spec sees it: a picture, a film, or features; a folder of pictures is a clip."""
+    name = path.name.lower()
+    if isinstance(spec, RegionSpec) or name.endswith(FEATURE_SUFFIXES):
+        source = RegionFiles(path.parent, [path.name]) if name.endswith(FEATURE_SUFFIXES) else _files(path)
+        return prepare_pictures(source, [(path.name,)], spec).field(np.arange(1))
+    if name.endswith(FILM_SUFFIXES):
+        (row,) = with_moments([SeenRow((path.name,), ())], spec.max_frames)
+        films = FilmPictures(path.parent, [path.name])
+        frames = [read_fitted(films, moment, spec) for moment in row.frames]
+    else:
+        pictures = _files(path)
+        frames = [read_fitted(pictures, frame, spec) for frame in moments(pictures.names, spec.max_frames)]
+    return Images(torch.from_numpy(np.stack([spec.encode(frame) for frame in frames])).unsqueeze(0))
+
+
+def _files(path: Path) -> FolderPictures:
+    """One picture, or all those of a folder, in order of their names."""
+    if not path.is_dir():
+        return FolderPictures(path.parent, [path.name])
+    names = [name for name in files_below(path) if is_picture_name(name)]
+    if not names:
+        raise DataError(f"{path}: the folder has no pictures. Give one, or a folder with the frames of a clip.")
+    return FolderPictures(path, names)
 
 
 def _shown(field: Images | Regions, row: SeenRow) -> Picture:
@@ -68,7 +105,7 @@ def _read_answered(
     schema = run.run.schema
     has_words = "tokens" in schema.inputs
     texts = row.texts if text is None else (text.strip(),)
-    answer = row.answer if text is None else None
+    answer = row.answer if text is None else None  # of another question it is not known
     if target is not None:
         check_names([target], schema.target(schema.main, LabelSpec))
         answer = target
