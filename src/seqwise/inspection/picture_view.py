@@ -72,14 +72,13 @@ def _whole(one: Inspection, view: _View) -> str:
         body = _figure(drawings, view.about)
     if one.evidence is not None:
         return body
-    if one.reading.answer:
-        body += f"<p>The model says: <b>{shown(' | '.join(one.reading.answer))}</b></p>"
-    if one.reading.wanted is not None:
-        body += f"<p>People say: {' / '.join(shown(each) for each in one.reading.wanted)}</p>"
-    if not one.reading.is_answer:
-        return body
-    rows = "".join(_row(option.piece, escape(per_cent(option.probability))) for option in one.reading.expected[-1])
-    return body + titled_table("Answers", ["answer", "probability"], rows, kind="spans")
+    said, wanted = ("Answered", "Wanted") if one.reading.is_answer else ("Written", "People wrote")
+    told = "".join(f"<p>{said}: <b>{shown(each)}</b></p>" for each in one.reading.answer)
+    told += "".join(f"<p>{wanted}: {shown(each)}</p>" for each in one.reading.wanted or [])
+    if one.reading.is_answer:
+        options = "".join(_row(option.piece, per_cent(option.probability)) for option in one.reading.expected[-1])
+        told += titled_table("Answers", ["answer", "probability"], options, kind="spans")
+    return f'<div class="side-by-side">{body}<div>{told}</div></div>'
 
 
 # -- parts -------------------------------------------------------------------------------------------------------------
