@@ -29,10 +29,11 @@ from torch import nn
 from seqwise.data.batch import Batch, Images, Regions
 from seqwise.data.seen_store import Views
 from seqwise.errors import ConfigError, DataError
+from seqwise.inspection.glimpses import glimpses_of, painting_of
 from seqwise.inspection.inspect import Inspection, InspectOptions, inspect_run
 from seqwise.inspection.occlusion import occlusion, place_named
 from seqwise.inspection.page import write_inspection
-from seqwise.inspection.picture_maps import Looked, Places, glimpses_of, painting_of, picture_maps, places_of
+from seqwise.inspection.picture_maps import Looked, Places, picture_maps, places_of
 from seqwise.inspection.trace import record
 from seqwise.layers.notes import note
 from seqwise.models.eyes import grid_boxes
@@ -168,6 +169,28 @@ def test_a_captions_words_look_where_they_are_made_to() -> None:
     assert found.seen.rests_on.lost[0] == pytest.approx(found.seen.rests_on.lost[1:].sum(axis=0))
 
 
+def test_attention_that_goes_everywhere_is_not_bright() -> None:
+    (maps,) = captioner().seen.maps
+    assert maps.even == 1 / 16
+    assert maps.brightness(np.full(16, 1 / 16)).max() == 0
+    assert maps.brightness(np.eye(16)[3]).tolist() == np.eye(16)[3].tolist()
+    slightly = np.full(16, 1 / 16) + 0.01 * np.eye(16)[3]
+    assert 0 < maps.brightness(slightly)[3] < 0.1
+    assert maps.first == 0
+
+
+def test_layers_and_heads_are_panels_of_one_title() -> None:
+    places, model = places_of(Regions(torch.zeros(1, 4, 2), grid_boxes(2, 2).unsqueeze(0))), nn.Module()
+    model.layers = nn.ModuleList(nn.Module() for _ in range(2))
+    with record(model) as trace:
+        for layer in model.layers:
+            note(layer, "attention", torch.full((1, 2, 3, 4), 0.25))
+    (maps,) = picture_maps(trace, Looked(["a", "b", "c"], 3, places), None)
+    names = [f"layer {layer}, {head}" for layer in (1, 2) for head in ("all heads", "head 1", "head 2")]
+    assert [name for name, _ in maps.panels] == names
+    assert maps.first == 3  # the last layer, all heads
+
+
 def test_a_caption_that_is_given_is_read() -> None:
     found = captioner("the cat")
     assert [piece.strip() for piece in found.reading.pieces[1:]] == ["the", "cat", "⟨end⟩"]
@@ -206,7 +229,7 @@ def test_words_and_places_look_at_each_other_in_one_stream(whole: int) -> None:
     assert "from places to words" in to_words.title
     assert [float(heat.values.sum()) for heat in to_words.panels[0][1]] == [0, 0, 0, 1, 0]
     assert int(to_words.panels[0][1][3].values.argmax()) == 9
-    assert "from all places" in among.title
+    assert "among places" in among.title
 
 
 def test_co_attention_is_told_by_its_shape() -> None:

@@ -1,13 +1,9 @@
-"""What was looked at in a picture, from what a model notes while it reads: maps of attention and of activity, the path
-of its eye, and a picture as it is painted. Only names and shapes of notes are asked for, no family is known here:
+"""Where in a picture was looked, from what a model notes while it reads: maps of attention and of activity. Only names
+and shapes of notes are asked for, no family is known here:
 
     "attention"  (B, H, A, S)       A look at S: words, regions, frames, or words and then regions
     "place"      (B, 1, A, S)       the same, of who chooses one place
     "grid"       (B*T, F, h, w)     what convolutions make of each frame
-    "place"      (B, 2)             at each glimpse: its middle, x and y from -1 to 1
-    "glimpse"    (B, S, C, g, g)    at each glimpse: what was seen, in S patches, each twice as wide as the one before
-    "canvas"     (B, C, H, W)       at each step: the picture as it is so far, from 0 to 1
-    "reading window", "writing window"   (B, 4)   at each step: left, top, right and bottom edge, as shares
 
 Who looks and what is looked at is told by how many there are: T words, N regions (N + 1 where the whole picture, or a
 token for it, stands before them), words and regions one behind the other, or the frames of a clip.
@@ -19,8 +15,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -31,7 +27,10 @@ from .trace import Trace
 WORDS, REGIONS, FRAMES = "words", "regions", "frames"
 ALL_HEADS = "all heads"
 MAX_TILES = 2_500  # small pictures on a page; of more, only the mean over heads is drawn
-LOOKS = {"attention": "attention", "place": "the place that is chosen"}
+HEAD = re.compile(r"head \d+$")
+SIDES = ("encoder", "decoder", "words", "regions", "eyes")
+"""Parts of a model that a layer is named after."""
+LOOKS = {"attention": "attention", "place": "the chosen place,"}
 """What is noted of who looks where, as a title says it."""
 
 
@@ -112,11 +111,24 @@ class Maps:
     title: str
     about: str
     panels: list[tuple[str, list[Heat]]]
-    """By the name of the panel, such as that of a head."""
+    """By the name of the panel: a layer and a head."""
     places: Places | None = None
     """Of what has shares; None where the cells of a grid tell theirs."""
-    is_shares: bool = True
-    """Whether numbers are shares of attention; else lengths of vectors."""
+    even: float | None = None
+    """The share that each place would have of attention that goes everywhere alike; None where values are no shares."""
+
+    @property
+    def first(self) -> int:
+        """The panel that is shown before one is chosen: of the last layer the mean over its heads."""
+        means = [number for number, (name, _) in enumerate(self.panels) if not HEAD.search(name)]
+        return means[-1] if means else 0
+
+    def brightness(self, values: np.ndarray) -> np.ndarray:
+        """From 0 to 1: nothing up to an even share, all at four of them, or at the largest value where that is more."""
+        if self.even is None:
+            return (values - values.min()) / max(float(np.ptp(values)), 1e-12)
+        top = max(float(values.max()), min(1.0, 4 * self.even))
+        return np.clip((values - self.even) / max(top - self.even, 1e-12), 0, 1)
 
 
 @dataclass(frozen=True)
@@ -131,15 +143,16 @@ class Looked:
 
 
 def picture_maps(trace: Trace, looked: Looked, images: Images | None) -> list[Maps]:
-    """All that was noted of who looks where, from the first layer to the last."""
-    found = []
+    """All that was noted of who looks where, by who looks at what; layers and heads are its panels."""
+    found: dict[str, Maps] = {}
     for site, what in trace:
         if what not in LOOKS or trace.calls((site, what))[0].dim() != 4:
             continue
-        for weights in _passes(trace, site, what):
-            where = f"{_named(site)}: {LOOKS[what]}".removeprefix(": ")
-            found += _maps_of(where, weights, looked, images)
-    return found
+        for number, weights in enumerate(_passes(trace, site, what), start=1):
+            layer = _named(site) or (f"layer {number}" if number > 1 else "")
+            for maps in _maps_of(LOOKS[what], layer, weights, looked, images):
+                found.setdefault(maps.title, replace(maps, panels=[])).panels.extend(maps.panels)
+    return list(found.values())
 
 
 def _passes(trace: Trace, site: str, what: str) -> Iterator[np.ndarray]:
@@ -150,33 +163,38 @@ def _passes(trace: Trace, site: str, what: str) -> Iterator[np.ndarray]:
         yield call[0].detach().double().cpu().numpy()
 
 
-def _maps_of(where: str, weights: np.ndarray, looked: Looked, images: Images | None) -> list[Maps]:
+FROM_WORDS = "Where each word looks: bright places have more than an even share of its attention."
+FROM_PLACES = "How much each place looks at a word: bright places give it more than an even share of their attention."
+FROM_WHOLE = "Where the token that stands for the whole picture looks, head by head."
+FROM_ALL = "Where places look on average, head by head: bright ones are read by many."
+
+
+def _maps_of(title: str, layer: str, weights: np.ndarray, looked: Looked, images: Images | None) -> Iterator[Maps]:
+    """Of one layer, (H, A, S)."""
     places = looked.places
     if places is None and images is not None:  # patches, behind a token for the whole
         sizes = (weights.shape[2] - 1, weights.shape[2])
         places = next((p for p in (places_of_patches(size, images) for size in sizes) if p is not None), None)
     if places is None:
-        return []
+        return
     rows, columns = (_sides(size, looked, places) for size in weights.shape[1:])
-    found, words = [], weights[:, rows.get(WORDS, slice(0))]
+    even = 1 / weights.shape[2]
+    words, regions = (weights[:, rows.get(side, slice(0))] for side in (WORDS, REGIONS))
     if WORDS in rows and REGIONS in columns:
-        each = words[:, :, columns[REGIONS]]
-        found.append(Maps(f"{where}, from words to places", FROM_WORDS, _panels(each, looked.words), places))
+        panels = _by_word(layer, words[:, :, columns[REGIONS]], looked.words)
+        yield Maps(f"{title} from words to places", FROM_WORDS, panels, places, even)
     if WORDS in rows and FRAMES in columns:
-        frames = _whole_frames(places)
-        found.append(Maps(f"{where}, from words to frames", FROM_WORDS, _panels(words, looked.words), frames))
+        panels = _by_word(layer, words[:, :, columns[FRAMES]], looked.words)
+        yield Maps(f"{title} from words to frames", FROM_WORDS, panels, _whole_frames(places), even)
     if REGIONS in rows and WORDS in columns:
-        back = weights[:, rows[REGIONS]][:, :, columns[WORDS]].transpose(0, 2, 1)
-        found.append(Maps(f"{where}, from places to words", FROM_PLACES, _panels(back, looked.words), places))
+        panels = _by_word(layer, regions[:, :, columns[WORDS]].transpose(0, 2, 1), looked.words)
+        yield Maps(f"{title} from places to words", FROM_PLACES, panels, places, even)
     if REGIONS in rows and REGIONS in columns:
-        found += _among_places(where, weights, rows, columns, places)
-    return found
-
-
-FROM_WORDS = "Where each word looks: the brighter, the larger the share of its attention."
-FROM_PLACES = "How much each place looks at a word: the brighter, the larger the share of its attention."
-FROM_WHOLE = "Where the token that stands for the whole picture looks, head by head."
-FROM_ALL = "Where places look on average, head by head: bright ones are read by many."
+        if rows[REGIONS].start == 1 and WORDS not in rows:
+            panel = _by_head(layer, weights[:, 0, columns[REGIONS]])
+            yield Maps(f"{title} from the whole picture to places", FROM_WHOLE, [panel], places, even)
+        panel = _by_head(layer, regions[:, :, columns[REGIONS]].mean(axis=1))
+        yield Maps(f"{title} among places", FROM_ALL, [panel], places, even)
 
 
 def _sides(size: int, looked: Looked, places: Places) -> dict[str, slice]:
@@ -189,7 +207,7 @@ def _sides(size: int, looked: Looked, places: Places) -> dict[str, slice]:
         found[REGIONS] = slice(size - N, size)
     elif T and size in (T + N, T + N + 1):
         found |= {WORDS: words, REGIONS: slice(size - N, size)}
-    if not found and size == places.num_frames:
+    elif size == places.num_frames:
         found[FRAMES] = slice(0, size)
     return found
 
@@ -199,32 +217,20 @@ def _whole_frames(places: Places) -> Places:
     return Places(np.tile([0.0, 0.0, 1.0, 1.0], (F, 1)), np.arange(F), (1, 1))
 
 
-def _panels(weights: np.ndarray, names: Sequence[str]) -> list[tuple[str, list[Heat]]]:
+def _by_word(layer: str, weights: np.ndarray, names: Sequence[str]) -> list[tuple[str, list[Heat]]]:
     """(H, T, N): a small picture for each word, in a panel for each head."""
-    mean = [Heat(name, values) for name, values in zip(names, weights.mean(axis=0), strict=True)]
-    if len(weights) == 1:
-        return [("", mean)]
-    heads = [
-        (f"head {head}", [Heat(name, values) for name, values in zip(names, each, strict=True)])
-        for head, each in enumerate(weights, start=1)
+    several = {ALL_HEADS: weights.mean(axis=0)} | {f"head {head}": each for head, each in enumerate(weights, start=1)}
+    panels = several if len(weights) > 1 else {"": weights[0]}
+    return [
+        (", ".join(filter(None, (layer, panel))), [Heat(name, row) for name, row in zip(names, each, strict=True)])
+        for panel, each in panels.items()
     ]
-    return [(ALL_HEADS, mean), *heads]
 
 
-def _among_places(
-    where: str, weights: np.ndarray, rows: dict[str, slice], columns: dict[str, slice], places: Places
-) -> list[Maps]:
-    """A small picture for each head: of the whole picture's token, and of all places."""
-    sides = {}
-    if rows[REGIONS].start == 1 and WORDS not in rows:
-        sides["from the whole"] = (FROM_WHOLE, weights[:, 0, columns[REGIONS]])
-    sides["from all places"] = (FROM_ALL, weights[:, rows[REGIONS]][:, :, columns[REGIONS]].mean(axis=1))
-    found = []
-    for side, (about, by_head) in sides.items():
-        heads = [Heat(f"head {head}", values) for head, values in enumerate(by_head, start=1)]
-        mean = [Heat(ALL_HEADS, by_head.mean(axis=0))] if len(heads) > 1 else []
-        found.append(Maps(f"{where}, {side}", about, [("", [*mean, *heads])], places))
-    return found
+def _by_head(layer: str, weights: np.ndarray) -> tuple[str, list[Heat]]:
+    """(H, N): a small picture for each head, in one panel."""
+    heads = [Heat(f"head {head}", values) for head, values in enumerate(weights, start=1)]
+    return layer, [Heat(ALL_HEADS, weights.mean(axis=0)), *heads] if len(heads) > 1 else heads
 
 
 def pooling_maps(trace: Trace, places: Places | None) -> Maps | None:
@@ -234,7 +240,7 @@ def pooling_maps(trace: Trace, places: Places | None) -> Maps | None:
         return None
     weights = noted[0][1].flatten(0, -2)[0].detach().double().cpu().numpy()
     about = "How much of what the answer is read from comes from each place; a large share need not speak for it."
-    return Maps("Attention pooling", about, [("", [Heat("the answer", weights)])], places)
+    return Maps("Attention pooling", about, [("", [Heat("the answer", weights)])], places, 1 / len(weights))
 
 
 def energy_maps(trace: Trace) -> Maps | None:
@@ -246,96 +252,19 @@ def energy_maps(trace: Trace) -> Maps | None:
     if not found:
         return None
     about = "How strongly each cell answers, block by block: the length of its vector. It need not speak for anything."
-    return Maps("Activity of the eyes", about, [("", found)], is_shares=False)
+    return Maps("Activity of the eyes", about, [("", found)])
 
 
 def fewer_panels(maps: Sequence[Maps]) -> tuple[list[Maps], bool]:
-    """All of them, or where that would be too much for a page their first panels; and whether that was so."""
+    """All of them, or where that would be too much for a page their means over heads; and whether that was so."""
     if sum(len(tiles) for each in maps for _, tiles in each.panels) <= MAX_TILES:
         return list(maps), False
-    return [Maps(m.title, m.about, m.panels[:1], m.places, m.is_shares) for m in maps], True
-
-
-SIDES = {"encoder": "encoder", "decoder": "decoder", "words": "words", "regions": "regions", "eyes": "eyes"}
+    return [replace(each, panels=[panel for panel in each.panels if not HEAD.search(panel[0])]) for each in maps], True
 
 
 def _named(site: str) -> str:
     """'body.eyes.network.blocks.2' -> 'eyes, layer 3'; the name of its side, and its number."""
     parts = site.split(".")
-    sides = [part for part in parts if part in SIDES]
-    number = re.findall(r"(?<=\.)\d+(?=\.|$)", site)
-    told = [*sides[-1:], *([f"layer {int(number[0]) + 1}"] if number else [])]
-    return ", ".join(told)
-
-
-# -- glimpses, and pictures that are painted ---------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Glimpses:
-    """Where the eye went, and what it saw there."""
-
-    places: np.ndarray
-    """(T, 2): x and y, as shares of width and height."""
-    boxes: np.ndarray
-    """(T, S, 4): what each patch covers, the one in most detail first."""
-    patches: np.ndarray
-    """(T, S, g, g, C) uint8."""
-    answers: list[str]
-    """Those that are followed from glimpse to glimpse; none where the model answers only at the end."""
-    probabilities: np.ndarray
-    """(T, K) of each after each glimpse."""
-
-
-def glimpses_of(
-    trace: Trace, images: Images, answers: Sequence[str], probabilities: Callable[[], np.ndarray] | None
-) -> Glimpses | None:
-    """None where nobody moves an eye."""
-    sites = [site for site, what in trace if what == "place" and trace.calls((site, what))[0].dim() == 2]
-    if not sites:
-        return None
-    places = trace[sites[0], "place"][0].detach().double().cpu().numpy()  # (T, 2)
-    height, width = images.pixels.shape[-2:]
-    middles = (places.clip(-1, 1) + 1) / 2 * [width - 1, height - 1] + 0.5  # in pixels, from the edge
-    patches, boxes = np.zeros((len(places), 0, 1, 1, 1), dtype=np.uint8), np.zeros((len(places), 0, 4))
-    if (sites[0], "glimpse") in trace and trace.calls((sites[0], "glimpse"))[0].dim() == 5:
-        seen = np.stack([call[0].detach().double().cpu().numpy() for call in trace.calls((sites[0], "glimpse"))])
-        patches = as_bytes(seen.transpose(0, 1, 3, 4, 2))  # (T, S, g, g, C)
-        sides = seen.shape[-1] * 2.0 ** np.arange(seen.shape[1])  # pixels that each scale covers
-        low, high = (middles[:, None] + sign * sides[:, None] / 2 for sign in (-1, 1))  # (T, S, 2)
-        boxes = np.concatenate([low, high], axis=-1) / [width, height, width, height]
-    told = np.zeros((len(places), 0)) if probabilities is None else probabilities()
-    kept = list(answers) if len(told) == len(places) and told.shape[1] == len(answers) else []
-    shares = middles / [width, height]
-    return Glimpses(shares, boxes, patches, kept, told if kept else np.zeros((len(places), 0)))
-
-
-@dataclass(frozen=True)
-class Painting:
-    """A picture as it comes about, step by step."""
-
-    canvases: np.ndarray
-    """(T, H, W, C) uint8."""
-    reads: np.ndarray | None
-    """(T, 4): where the picture was read before each step; None where all of it was."""
-    writes: np.ndarray | None
-    """(T, 4): where was written."""
-
-
-def painting_of(trace: Trace) -> Painting | None:
-    """None where nothing is painted."""
-    sites = [site for site, what in trace if what == "canvas"]
-    if not sites:
-        return None
-    steps = np.stack([call[0].detach().double().cpu().numpy() for call in trace.calls((sites[0], "canvas"))])
-    windows = {}
-    for what in ("reading window", "writing window"):
-        noted = trace.all(what)
-        windows[what] = noted[0][1][0].detach().double().cpu().numpy() if noted else None
-    canvases = as_bytes(steps.transpose(0, 2, 3, 1))
-    return Painting(canvases, windows["reading window"], windows["writing window"])
-
-
-def as_bytes(values: np.ndarray) -> np.ndarray:
-    """From 0 to 1 -> 0 to 255."""
-    return (255 * np.clip(values, 0, 1)).round().astype(np.uint8)
+    sides = [part for part in parts if part in SIDES][-1:]
+    numbers = [f"layer {int(part) + 1}" for part in parts if part.isdigit()][:1]
+    return ", ".join([*sides, *numbers])

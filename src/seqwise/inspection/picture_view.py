@@ -17,9 +17,10 @@ from ..pages.pictures import Drawn, Tile, as_box, heat, image, shared, signed_he
 from ..pages.quantities import number, per_cent
 from ..pages.text import visible
 from ..wording import counted
+from .glimpses import Glimpses, Painting
 from .inspect import Inspection
 from .occlusion import MIN_LOST, Occlusion, place_named
-from .picture_maps import Glimpses, Heat, Maps, Painting, Places
+from .picture_maps import Heat, Maps, Places
 from .scales import Scales
 from .seen_picture import SeenPicture
 
@@ -140,32 +141,35 @@ def _largest(values: np.ndarray, places: Places | None) -> tuple[str, float]:
 
 
 def _maps(maps: Maps, view: _View, identity: str) -> str:
-    options = "".join(f'<option value="{n}">{escape(name)}</option>' for n, (name, _) in enumerate(maps.panels))
+    options = "".join(
+        f'<option value="{n}"{" selected" if n == maps.first else ""}>{escape(name)}</option>'
+        for n, (name, _) in enumerate(maps.panels)
+    )
     chooser = (
         '<div class="controls needs-script"><label>Show '
         f'<select data-chooses="{identity}">{options}</select></label></div>'
     )
     panels = "".join(
-        f'<div data-panel="{identity}"{" hidden" if n else ""}>{_panel(maps, name, found, view)}</div>'
+        f'<div data-panel="{identity}"{" hidden" if n != maps.first else ""}>{_panel(maps, name, found, view)}</div>'
         for n, (name, found) in enumerate(maps.panels)
     )
     return _head(maps.title, maps.about) + (chooser if len(maps.panels) > 1 else "") + panels
 
 
 def _panel(maps: Maps, name: str, found: Sequence[Heat], view: _View) -> str:
-    """A small picture for each, as bright as its own largest share; with a table behind them."""
+    """A small picture for each, with a table behind them."""
     drawings, rows = [], ""
     for one in found:
-        inside, frame = _drawn(one.values / max(float(one.values.max()), 1e-12), view, maps.places, is_signed=False)
+        inside, frame = _drawn(maps.brightness(one.values), view, maps.places, is_signed=False)
         where, most = _largest(one.values, maps.places)
-        told = per_cent(most) if maps.is_shares else number(most, 2)
+        told = per_cent(most) if maps.even is not None else number(most, 2)
         below = ""
         if maps.places is not None and maps.places.num_frames > 1:
             below = f"frame {frame + 1}, {per_cent(float(maps.places.by_frame(one.values)[frame]))}"
         word = visible(one.name, limit=MAX_NAME)
         drawings.append(Tile(view.frame(frame).svg(inside, f"{word}: most on {where}, {told}"), word, below))
-        rows += _row(one.name, escape(where), told, *([number(one.spread, 1)] if maps.is_shares else []))
-    heads = ["", "most on", *(["share", "as if over so many places"] if maps.is_shares else ["length"])]
+        rows += _row(one.name, escape(where), told, *([number(one.spread, 1)] if maps.even is not None else []))
+    heads = ["", "most on", *(["share", "as if over so many places"] if maps.even is not None else ["length"])]
     return _figure(drawings) + _behind(f"{maps.title}, {name}".removesuffix(", "), heads, rows)
 
 

@@ -19,17 +19,14 @@ from ..data.schema import CAPTION, LABEL, ImageSpec, LabelSpec, Schema
 from ..layers.stream import Stream
 from ..models.contract import evaluating
 from ..models.headed import HeadedModel
+from .glimpses import Glimpses, Painting, glimpses_of, painting_of
 from .occlusion import Occlusion, Scores, occlusion
 from .picture_maps import (
-    Glimpses,
     Looked,
     Maps,
-    Painting,
     Places,
     energy_maps,
     fewer_panels,
-    glimpses_of,
-    painting_of,
     picture_maps,
     places_of,
     pooling_maps,
