@@ -119,7 +119,7 @@ def read_text(model: LanguageModel, tokenizer: Tokenizer, text: str, *, max_toke
     row = torch.from_numpy(np.concatenate([[tokenizer.boundary], ids, [tokenizer.boundary]])).unsqueeze(0)
     batch = Batch({"tokens": Tokens(row[:, :-1])}, {"tokens": Tokens(row[:, 1:])}).to(device_of(model))
     pieces = [START, *pieces_in(tokenizer, ids.tolist(), text)]
-    return read_steps(model, tokenizer, batch, pieces, row[0, :-1].tolist(), notes)
+    return read_batch(model, tokenizer, batch, pieces, row[0, :-1].tolist(), notes)
 
 
 def read_pair(model: Translator, schema: Schema, source: str, target: str, *, max_tokens: int) -> Reading:
@@ -136,7 +136,7 @@ def read_pair(model: Translator, schema: Schema, source: str, target: str, *, ma
     framed = np.concatenate([[writer.boundary], wanted, [writer.boundary]])
     batch = PairStore(Rows.of([given]), Rows.of([framed]), []).batch(np.arange(1)).to(device_of(model))
     pieces = [START, *pieces_in(writer, wanted.tolist(), target), END]
-    reading = read_steps(model, writer, batch, pieces, framed.tolist(), notes)
+    reading = read_batch(model, writer, batch, pieces, framed.tolist(), notes)
     return replace(reading, source=[*pieces_in(reader, given[:-1].tolist(), source.strip()), END])
 
 
@@ -151,7 +151,7 @@ def read_copy(model: LanguageModel, tokenizer: Tokenizer, text: str, *, max_toke
     batch = store.batch(np.arange(1)).to(device_of(model))
     ids = [*batch.inputs["tokens"].ids[0].tolist(), tokenizer.boundary]
     once = pieces_in(tokenizer, ids[1 : len(ids) // 2], text)
-    reading = read_steps(model, tokenizer, batch, [START, *once, END, *once, END], ids, notes)
+    reading = read_batch(model, tokenizer, batch, [START, *once, END, *once, END], ids, notes)
     is_scored = batch.targets["tokens"].is_scored[0].tolist()
     bits = [cost if counts else math.nan for cost, counts in zip(reading.bits, [False, *is_scored], strict=True)]
     expected = [options if counts else [] for options, counts in zip(reading.expected, is_scored, strict=True)]
@@ -200,7 +200,7 @@ def later_steps(reading: Reading, count: int) -> Sequence[int]:
 
 
 @torch.inference_mode()
-def read_steps(
+def read_batch(
     model: LanguageModel, tokenizer: Tokenizer, batch: Batch, pieces: list[str], ids: list[int], notes: list[str]
 ) -> Reading:
     """What each token cost, and what was expected instead: by `score`, and by `start` and `step`."""

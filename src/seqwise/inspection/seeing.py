@@ -37,7 +37,7 @@ from .attribution import Span
 from .options import InspectOptions
 from .read_answers import check_names, most_probable, pieces_of_texts, word_spans
 from .reader import Inspectable, Reader, WholeReader
-from .reading import BIT, END, NUM_EXPECTED, START, Picture, Reading, pieces_in, prompt_of, read_steps
+from .reading import BIT, END, NUM_EXPECTED, START, Picture, Reading, pieces_in, prompt_of, read_batch
 from .search_tree import SearchTree, search_tree
 from .trace import record
 
@@ -231,7 +231,7 @@ def read_caption(
     row = torch.from_numpy(framed).unsqueeze(0)
     batch = Batch({**prompt.inputs, "tokens": Tokens(row[:, :-1])}, {"tokens": Tokens(row[:, 1:])})
     pieces = [START, *pieces_in(spec.tokenizer, wanted.tolist(), text), END]
-    return read_steps(model, spec.tokenizer, batch.to(device_of(model)), pieces, framed.tolist(), notes)
+    return read_batch(model, spec.tokenizer, batch.to(device_of(model)), pieces, framed.tolist(), notes)
 
 
 # -- pictures that are painted -----------------------------------------------------------------------------------------
