@@ -1,5 +1,5 @@
 """How each kind of target is looked at: what is read, how it is searched for, and what there is not to see. READERS is
-the table."""
+the table; of who looks at pictures, SEEN_READERS (seeing.py)."""
 
 from __future__ import annotations
 
@@ -44,6 +44,7 @@ from .read_vector import read_vector
 from .reader import Inspectable, Look, Reader, WholeReader, given_text
 from .reading import Reading, later_steps, prompt_of, read_copy, read_pair, read_text
 from .search_tree import SearchTree, search_tree
+from .seeing import IMAGE, SEEN_READERS
 
 MAX_DRAWN_STEPS = 60  # of a search
 NUM_FLOWS = 24  # steps from which gradients are followed back, about
@@ -251,3 +252,8 @@ READERS: dict[str, Reader] = {
     CAPTION: CaptionReader(),
 }
 """By the kind of the main target."""
+
+
+def reader_of(schema: Schema) -> Reader:
+    """Of the kind of the main target, and of what is read: sequences, or pictures."""
+    return (SEEN_READERS if IMAGE in schema.inputs else READERS)[schema.kind]
