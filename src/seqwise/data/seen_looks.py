@@ -67,7 +67,8 @@ LOOKED_AT = 200  # rows of a table
 
 
 def is_hidden(name: str) -> bool:
-    return any(part.startswith((".", "__MACOSX")) for part in PurePosixPath(name).parts)
+    folders = PurePosixPath(name.replace("\\", "/")).parts
+    return any(part.startswith((".", "__MACOSX")) and part != ".." for part in folders)
 
 
 def is_picture_name(name: str) -> bool:
@@ -234,9 +235,10 @@ def _asked_by_file(path: Path) -> list[str]:
             if path.stat().st_size > MAX_JSON:
                 return []
             beginning = next(read_text(path), "")[: 1 << 16]
-            is_about = any(f'"{name}"' in beginning for name in COLUMNS["image"])
-            return asked_by(_json_table(path)) if is_about else []
-        table = read_beginning(path, KNOWN_NAMES)
+            is_about = any(f'"{name}"' in beginning for name in COLUMNS["image"][:-1])  # anything may have an id
+            table = _json_table(path) if is_about else None
+        else:
+            table = read_beginning(path, KNOWN_NAMES)
     except DataError:
         return []
     return [] if table is None else asked_by(table) if _names_pictures(table) else []
