@@ -111,7 +111,7 @@ def test_damaged_pictures_are_told_together_and_nothing_is_left(tmp_path: Path, 
 
 def test_of_many_damaged_pictures_the_first_are_named() -> None:
     assert told(["a: cut off."]) == "a: cut off."
-    assert told([f"{n}." for n in range(8)]).endswith("\n4.\nand 3 more")
+    assert "\n4.\nand 3 more\n" in told([f"{n}." for n in range(8)])
 
 
 def test_nothing_is_left_when_the_work_is_stopped(cache: Path) -> None:
