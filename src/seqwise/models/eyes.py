@@ -15,6 +15,7 @@ from typing import Protocol
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import pad, unfold
 
 from ..data.batch import Images, Regions
 from ..data.schema import ImageSpec, RegionSpec, Schema
@@ -70,12 +71,25 @@ class GridEyes(nn.Module):
         if isinstance(seen, Regions):
             return seen
         grid = self.network(self.scaling(seen))  # (B*T, F, h, w)
-        h, w = grid.shape[2:]
-        features = grid.flatten(2).transpose(1, 2)  # (B*T, h*w, F)
-        B, T = seen.shape
-        boxes = grid_boxes(h, w).to(features).repeat(T, 1).expand(B, -1, -1)
-        is_region = None if seen.is_step is None else seen.is_step.repeat_interleave(h * w, dim=1)
-        return Regions(features.reshape(B, T * h * w, -1), boxes, is_region)
+        return in_order_of_time(grid.flatten(2), seen, *grid.shape[2:])
+
+
+class PatchEyes(nn.Module):
+    """Pictures as patches, as they are: all pixels of a square are one vector."""
+
+    is_frozen = True
+
+    def __init__(self, scaling: PixelScaling, channels: int, patch_size: int):
+        super().__init__()
+        self.scaling, self.patch_size, self.output_dim = scaling, patch_size, channels * patch_size**2
+
+    def forward(self, seen: Images | Regions) -> Regions:
+        if isinstance(seen, Regions):
+            return seen
+        pixels, p = self.scaling(seen), self.patch_size  # (B*T, C, H, W)
+        height, width = pixels.shape[2:]
+        pixels = pad(pixels, (0, -width % p, 0, -height % p))  # what does not fill a patch is filled with the mean
+        return in_order_of_time(unfold(pixels, p, stride=p), seen, -(-height // p), -(-width // p))
 
 
 class RegionEyes(nn.Module):
@@ -91,17 +105,49 @@ class RegionEyes(nn.Module):
         return seen
 
 
+def in_order_of_time(cells: Tensor, seen: Images, h: int, w: int) -> Regions:
+    """Cells of all frames, (B*T, F, h*w), as the regions of each row."""
+    B, T = seen.shape
+    features = cells.transpose(1, 2).reshape(B, T * h * w, -1)
+    boxes = grid_boxes(h, w).to(features).repeat(T, 1).expand(B, -1, -1)
+    is_region = None if seen.is_step is None else seen.is_step.repeat_interleave(h * w, dim=1)
+    return Regions(features, boxes, is_region)
+
+
+def with_first_place(regions: Regions) -> Regions:
+    """Behind a place that shows nothing: it stands for all of the picture."""
+    features = pad(regions.features, (0, 0, 1, 0))
+    boxes = None if regions.boxes is None else pad(regions.boxes, (0, 0, 1, 0))
+    is_region = None if regions.is_region is None else pad(regions.is_region, (1, 0), value=True)
+    return Regions(features, boxes, is_region)
+
+
+def has_boxes(spec: ImageSpec | RegionSpec) -> bool:
+    """Whether regions lie anywhere, and only their boxes tell where."""
+    return isinstance(spec, RegionSpec) and spec.has_boxes
+
+
+@torch.no_grad()
+def num_regions(eyes: Eyes, spec: ImageSpec | RegionSpec) -> int:
+    """Of the longest row."""
+    if isinstance(spec, RegionSpec):
+        return spec.max_regions
+    return eyes(Images(torch.zeros(1, spec.max_frames, spec.size, spec.height, spec.width))).shape[1]
+
+
 def grid_boxes(h: int, w: int) -> Tensor:
     """Left, top, right and bottom edge of each cell, row by row: (h*w, 4), as shares of width and height."""
     top, left = torch.meshgrid(torch.arange(h) / h, torch.arange(w) / w, indexing="ij")
     return torch.stack([left, top, left + 1 / w, top + 1 / h], dim=-1).flatten(0, 1)
 
 
-def eyes_for(config: SeeingConfig, schema: Schema) -> GridEyes | RegionEyes:
-    """What looks at the pictures of this schema."""
+def eyes_for(config: SeeingConfig, schema: Schema, *, patch_size: int = 0) -> GridEyes | PatchEyes | RegionEyes:
+    """What looks at the pictures of this schema; patches of this size, where somebody else learns what they show."""
     spec = schema.specs[schema.inputs[IMAGE]]
     if isinstance(spec, RegionSpec):
         return RegionEyes(spec.feature_dim)
     assert isinstance(spec, ImageSpec)
     scaling = PixelScaling(spec.mean, spec.scale)
+    if patch_size:
+        return PatchEyes(scaling, spec.size, patch_size)
     return GridEyes(scaling, ResidualGrid(spec.size, config.widths, config.blocks_per_stage, config.eye_stride))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ...data.schema import ImageSpec
 from ...goals.goal import Facts
 
 LABEL_SIZES: dict[str, dict[str, Any]] = {
@@ -30,8 +31,11 @@ TEXT_SIZES: dict[str, dict[str, Any]] = {
     "bert": {"num_layers": 2, "model_dim": 128, "num_heads": 4},
 }
 PICTURE_SIZES: dict[str, dict[str, Any]] = {
-    "conv": {"pooling": "mean"},
+    "conv": {"widths": [24, 64, 128], "pooling": "max"},
+    "bert": {"num_layers": 4, "model_dim": 128, "num_heads": 4, "pooling": "mean"},
 }
+PATCHES = 8  # along a side of a picture
+FINE_CELLS = 32  # along a side: larger pictures are read at wider steps
 HAVE_A_CONTEXT = ("gpt", "bert")  # a longest row that they can read
 MAX_STEPS = 400  # of a text that a network reads; what stands in the middle of longer ones is left out
 SMALL_TEXT = 2_000_000  # tokens: networks see them often, and more is dropped
@@ -77,16 +81,27 @@ def _text_sizes(model_name: str, facts: Facts) -> tuple[dict[str, Any], dict[str
 
 
 def _picture_sizes(model_name: str, facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Muon turns filters of convolutions as it does other matrices (docs/lab-notebook.md)."""
+    model = dict(PICTURE_SIZES[model_name])
+    if isinstance(facts.picture, ImageSpec):
+        side = max(facts.picture.height, facts.picture.width)
+        if model_name == "bert":
+            model["patch_size"] = max(1, -(-side // PATCHES))
+        else:
+            model["eye_stride"] = max(1, side // FINE_CELLS)
     training = {
-        "batch_size": max(1, min(64, facts.train_tokens // 8)),
-        "optimizer": "adamw",
+        "batch_size": max(1, min(128, facts.train_tokens // 16)),
+        "optimizer": "muon",
         "learning_rate": 3e-3,
+        "matrix_learning_rate": 0.05 if model_name == "conv" else 0.02,
         "weight_decay": 0.05,
         "schedule": "linear",
-        "warmup_steps": 50,
+        "warmup_share": 0.1,
+        "clip_norm": 0.0,
+        "max_epochs": 30,
         "num_samples": 0,
     }
-    return dict(PICTURE_SIZES[model_name]), training
+    return model, training
 
 
 def _sequence_sizes(model_name: str, facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
