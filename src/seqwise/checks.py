@@ -22,6 +22,7 @@ FAMILIES = (
     "transformer",
     "gpt",
     "bert",
+    "glimpse",
     "crossmodal",
 )
 """The names in MODELS."""

@@ -52,12 +52,24 @@ class DataConfig:
     stride: int | None = None
     """Spans: tokens from the beginning of a window to that of the next, where a passage does not fit into one; 128, or
     half of the window where that is shorter, where not set."""
+    image_size: int | list[int] | None = None
+    """Pictures: height and width that they are read in, one number for both; where not set, 128, or the size that all of
+    them have where that is less."""
+    image_fit: Literal["contain", "cover", "stretch"] = "contain"
+    """Pictures of another shape: all of them between bars, their middle, or all of them out of proportion."""
+    grey: bool | None = None
+    """Pictures: read without colour; where not set, if none of the training part has any."""
+    max_frames: int | None = None
+    """Clips: frames that are read of each, evenly spaced; as many as the longest has, but 16 at most, where not set; of
+    frames whose features are given, 80."""
 
     def __post_init__(self) -> None:
-        for name in ("season", "horizon", "row_tokens", "stride"):
+        for name in ("season", "horizon", "row_tokens", "stride", "image_size", "max_frames"):
             value = getattr(self, name)
             if value is not None and min(value if isinstance(value, list) else [value], default=1) < 1:
                 raise ConfigError(f"data.{name} = {value} should be at least 1.")
+        if isinstance(self.image_size, list) and len(self.image_size) != 2:
+            raise ConfigError(f"data.image_size = {self.image_size} should be one number, or height and width.")
 
 
 @dataclass(frozen=True)

@@ -110,6 +110,13 @@ def is_choice_toy(name: str) -> bool:
     return name in CHOICE_TOYS
 
 
+SEEN_TOYS = {
+    "digits8x8": "Pictures: scikit-learn's 1,797 digits of 8 x 8 pixels",
+    "moving-shapes": "Clips: a shape that moves, and a caption of it; exact answers, unseen combinations in the test",
+    "moving-digits": "Clips: one or two digits that move, and a caption of them; exact answers",
+}
+
+
 def is_label_toy(name: str) -> bool:
     return name in LABEL_TOYS
 

@@ -60,11 +60,16 @@ def check_rows(name: str, parts: dict[str, list[LabelledRow]]) -> None:
 
 def notes_on(parts: dict[str, list[LabelledRow]]) -> Iterator[str]:
     """A sentence for each thing that people should know before they train."""
+    yield from label_notes(parts)
+    yield from _twice(parts)
+    yield from _overlaps(parts)
+
+
+def label_notes(parts: dict[str, list[LabelledRow]]) -> Iterator[str]:
+    """The same on labels alone."""
     yield from _spellings(parts)
     yield from _rare(parts)
     yield from _unseen(parts)
-    yield from _twice(parts)
-    yield from _overlaps(parts)
 
 
 def _counts(rows: Sequence[LabelledRow]) -> Counter[str]:

@@ -63,12 +63,17 @@ class TokenEmbedding(nn.Embedding):
 
 
 class RegionEmbedding(nn.Module):
-    """x_n = W features_n + b, and of regions that lie anywhere + U box_n."""
+    """x_n = W features_n + b, and of regions that lie anywhere + U box_n. Features arrive with a variance of about one,
+    and leave with `std`, which should be that of the places that they are added to."""
 
-    def __init__(self, feature_dim: int, embed_dim: int, *, has_boxes: bool = False):
+    def __init__(self, feature_dim: int, embed_dim: int, *, std: float, has_boxes: bool = False):
         super().__init__()
         self.project = nn.Linear(feature_dim, embed_dim)
+        nn.init.normal_(self.project.weight, std=std * feature_dim**-0.5)
+        nn.init.zeros_(self.project.bias)
         self.boxes = nn.Linear(BOX_EDGES, embed_dim, bias=False) if has_boxes else None
+        if self.boxes is not None:
+            nn.init.normal_(self.boxes.weight, std=std)
 
     def forward(self, regions: Regions) -> Tensor:
         """(B, N, F) -> (B, N, E)."""

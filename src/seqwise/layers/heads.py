@@ -233,7 +233,10 @@ class LabelHead(nn.Module):
         return log_probs if self.weights is None else log_probs * self.weights[wanted.ids].unsqueeze(1)
 
     def predict(self, stream: Stream, wanted: object = None) -> Prediction:
-        log_probs = self.log_probs(stream)
+        return self.answer(self.log_probs(stream))
+
+    def answer(self, log_probs: Tensor) -> Prediction:
+        """Of (B, N), nats."""
         if log_probs.shape[1] == 2 and self.threshold != 0.5:
             is_rarer = log_probs[:, self.rarer] >= math.log(self.threshold)
             return Prediction(torch.where(is_rarer, self.rarer, 1 - self.rarer), log_probs)

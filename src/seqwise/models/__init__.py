@@ -36,6 +36,7 @@ from .contract import HasNumParameters
 from .conv import ConvConfig, build_conv
 from .crossmodal import CrossmodalConfig, build_crossmodal
 from .elmo import ELMoConfig, build_elmo
+from .glimpse import GlimpseConfig, build_glimpse
 from .gpt import SIZES as GPT_SIZES
 from .gpt import GPTConfig, build_gpt
 from .hmm import HMMConfig
@@ -138,6 +139,8 @@ FROM_A_QUESTION = {**BY_GRADIENTS, SPAN: "gradients"}
 BY_A_STATE = {**FROM_A_QUESTION, RECONSTRUCTION: "gradients"}
 """All that was read must pass through a state of fixed size: so a row can be written again only by who understood it.
 Who still sees the row copies it, and who sees the last tokens alone never can."""
+SINGLE_PICTURES = (frozenset({"images"}),)
+"""Pixels, which what was found in pictures beforehand does not have any more."""
 MODELS = {
     "ngram": Family(
         NgramConfig,
@@ -242,6 +245,15 @@ MODELS = {
         "a word's vector knows what comes after it; learned once from raw text, tuned for every task",
         reads=(*SEQUENCES, *PICTURES),
         sizes=BERT_SIZES,
+    ),
+    "glimpse": Family(
+        GlimpseConfig,
+        build_glimpse,
+        {LABEL: "gradients"},
+        2014,
+        "h, of fixed size, and where it looks",
+        "the cost grows with the number of glimpses, not with the picture",
+        reads=SINGLE_PICTURES,
     ),
     "crossmodal": Family(
         CrossmodalConfig,

@@ -15,8 +15,8 @@ Norms stand behind what is added (post-norm), as published: weights of others me
 rotary (layers/positions.py), (1) has no place: on little text the body then learns to look at neighbours many times
 sooner (docs/lab-notebook.md), and no BERT of others is like that.
 
-A picture is read as a row of its patches, as a text is of its words (Dosovitskiy et al. 2021); or of what an encoder saw
-(models/eyes.py). Its first place shows nothing, and stands for all.
+A picture is read as a row of its patches, as a text is of its words (Dosovitskiy et al. 2021); or of what an encoder
+saw (models/eyes.py). Its first place shows nothing, and stands for all.
 
 Shapes: B batch, T steps, C context, E embedding width, D model width, H heads, L layers, V vocabulary, N patches.
 """
@@ -143,7 +143,7 @@ class BERTBody(nn.Module):
         self.embedding: TokenEmbedding | ValueEmbedding | RegionEmbedding
         if isinstance(spec, ImageSpec | RegionSpec):
             self.eyes = eyes_for(config, schema, patch_size=config.patch_size)
-            self.embedding = RegionEmbedding(self.eyes.output_dim, E, has_boxes=has_boxes(spec))
+            self.embedding = RegionEmbedding(self.eyes.output_dim, E, std=STD, has_boxes=has_boxes(spec))
             self.context, has_places = 1 + num_regions(self.eyes, spec), not has_boxes(spec)
         elif isinstance(spec, TokenSpec):
             self.embedding = TokenEmbedding(spec.size, E, std=STD)
