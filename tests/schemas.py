@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from seqwise.data.schema import (
+    CAPTION,
     CHOICE,
     LABEL,
     LABELS,
@@ -26,6 +27,7 @@ from seqwise.data.schema import (
     TokenSpec,
     ValueSpec,
     answer_schema,
+    caption_schema,
     choice_schema,
     masked_schema,
     pair_schema,
@@ -71,6 +73,7 @@ def of_kind(kind: str, size: int) -> Schema:
     made[RECONSTRUCTION] = row_schema(SymbolTokenizer(size))
     made[CHOICE] = choice_schema(TokenSpec(SymbolTokenizer(60), num_texts=2), LabelSpec(names))
     made[VECTOR] = vector_schema(TokenSpec(SymbolTokenizer(size)))
+    made[CAPTION] = caption_schema(ImageSpec(8, 8, (0.5,), (0.5,)), TokenSpec(SymbolTokenizer(size)))
     made |= {LABELS: answer_schema(words, LabelSpec(names), several=True), TAG: tag_schema(words, TagSpec(names))}
     return {**made, LABEL: of_answers(size, num_columns=2), NUMBER: of_answers(0, num_columns=2)}[kind]
 

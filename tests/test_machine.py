@@ -81,7 +81,9 @@ HUGE: dict[str, dict[str, Any]] = {
     "elmo": {"model_dim": 10**6, "memory_dim": 2 * 10**6},
     "seq2seq": {"model_dim": 10**6},
     "transformer": {"model_dim": 10**6, "num_heads": 4},
+    "captioner": {"model_dim": 10**6},
     "glimpse": {"model_dim": 10**6},
+    "draw": {"model_dim": 10**6},
     "crossmodal": {"model_dim": 10**6, "num_heads": 4},
 }
 

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from .augmentation import Augmentation
-from .batch import Batch, Images, Noise, Regions, Tokens
+from .batch import Batch, Images, Noise, Regions, Tokens, next_token_batch
 from .pair_store import Rows
 from .seen import SeenRow
 from .text_examples import AnswerColumn, Column, sample_by_answer, shuffled_by_length
@@ -169,10 +169,15 @@ class SeenStore:
     def batch(self, chosen: np.ndarray | slice) -> Batch:
         chosen = np.arange(len(self))[chosen] if isinstance(chosen, slice) else chosen
         inputs: dict[str, Images | Regions | Tokens | Noise] = {"image": self.pictures.field(self.picture_of[chosen])}
-        if self.tokens is not None:
-            inputs["tokens"] = self.tokens.padded(chosen)
         if self.noise is not None:
             inputs["noise"] = self.noise.field(chosen)
+        if self.tokens is None:
+            return Batch(inputs, {name: column.field(chosen) for name, column in self.targets.items()})
+        words = self.tokens.padded(chosen)
+        if not self.targets:  # a caption is its own target, one step ahead
+            caption = next_token_batch(words.ids, words.is_token)
+            return Batch({**inputs, **caption.inputs}, caption.targets)
+        inputs["tokens"] = words
         return Batch(inputs, {name: column.field(chosen) for name, column in self.targets.items()})
 
     def in_order_of_length(self, batch_size: int) -> list[np.ndarray]:

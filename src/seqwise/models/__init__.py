@@ -11,6 +11,7 @@ from torch import nn
 
 from ..checks import check_family
 from ..data.schema import (
+    CAPTION,
     CHOICE,
     LABEL,
     LABELS,
@@ -18,6 +19,7 @@ from ..data.schema import (
     NEXT_TOKEN,
     NEXT_VALUES,
     NUMBER,
+    PICTURE,
     PICTURES,
     PICTURES_AND_WORDS,
     RECONSTRUCTION,
@@ -32,9 +34,11 @@ from ..data.schema import (
 from ..machine import check_memory
 from .bert import SIZES as BERT_SIZES
 from .bert import BERTConfig, build_bert
+from .captioner import CaptionerConfig, build_captioner
 from .contract import HasNumParameters
 from .conv import ConvConfig, build_conv
 from .crossmodal import CrossmodalConfig, build_crossmodal
+from .draw import DRAWConfig, build_draw
 from .elmo import ELMoConfig, build_elmo
 from .glimpse import GlimpseConfig, build_glimpse
 from .gpt import SIZES as GPT_SIZES
@@ -246,6 +250,17 @@ MODELS = {
         reads=(*SEQUENCES, *PICTURES),
         sizes=BERT_SIZES,
     ),
+    "captioner": Family(
+        CaptionerConfig,
+        build_captioner,
+        {CAPTION: "gradients"},
+        2015,
+        "the decoder's h, and the places of the picture that it attends to",
+        "the source need not be words: a picture is read place by place, and each word shows where it looked",
+        reads=(*PICTURES, *PICTURES_AND_WORDS),
+        tokenizer={"kind": "word", "lower_case": True},
+        use="caption",
+    ),
     "glimpse": Family(
         GlimpseConfig,
         build_glimpse,
@@ -254,6 +269,17 @@ MODELS = {
         "h, of fixed size, and where it looks",
         "the cost grows with the number of glimpses, not with the picture",
         reads=SINGLE_PICTURES,
+    ),
+    "draw": Family(
+        DRAWConfig,
+        build_draw,
+        {PICTURE: "gradients"},
+        2015,
+        "the canvas, and h and c of both networks",
+        "a picture is painted step by step, by what is still missing",
+        reads=SINGLE_PICTURES,
+        takes_part=False,
+        use="generate",
     ),
     "crossmodal": Family(
         CrossmodalConfig,

@@ -28,8 +28,8 @@ IMAGE = "image"
 
 
 @dataclass(frozen=True)
-class SeeingConfig(NeuralConfig):
-    """What every family that looks at pictures can be told; each adds its own."""
+class EyesConfig:
+    """What eyes can be told."""
 
     widths: list[int] = field(default_factory=lambda: [24, 64, 128])
     """Eyes: channels of the finest grid of cells, and of each stage behind it, which halves width and height."""
@@ -38,8 +38,7 @@ class SeeingConfig(NeuralConfig):
     eye_stride: int = 1
     """Eyes: pixels from one cell of the finest grid to the next."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check_eyes(self) -> None:
         if not self.widths or min(self.widths) < 1:
             raise ConfigError(f"model.widths = {self.widths} should be numbers of channels, each at least 1.")
         if self.blocks_per_stage < 0 or self.eye_stride < 1:
@@ -47,6 +46,15 @@ class SeeingConfig(NeuralConfig):
                 f"model.blocks_per_stage = {self.blocks_per_stage} should not be negative, and model.eye_stride = "
                 f"{self.eye_stride} should be at least 1."
             )
+
+
+@dataclass(frozen=True)
+class SeeingConfig(EyesConfig, NeuralConfig):
+    """What every family that looks at pictures can be told; each adds its own."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.check_eyes()
 
 
 class Eyes(Protocol):
@@ -77,7 +85,7 @@ class GridEyes(nn.Module):
 class PatchEyes(nn.Module):
     """Pictures as patches, as they are: all pixels of a square are one vector."""
 
-    is_frozen = True
+    is_frozen = False
 
     def __init__(self, scaling: PixelScaling, channels: int, patch_size: int):
         super().__init__()
@@ -141,7 +149,7 @@ def grid_boxes(h: int, w: int) -> Tensor:
     return torch.stack([left, top, left + 1 / w, top + 1 / h], dim=-1).flatten(0, 1)
 
 
-def eyes_for(config: SeeingConfig, schema: Schema, *, patch_size: int = 0) -> GridEyes | PatchEyes | RegionEyes:
+def eyes_for(config: EyesConfig, schema: Schema, *, patch_size: int = 0) -> GridEyes | PatchEyes | RegionEyes:
     """What looks at the pictures of this schema; patches of this size, where somebody else learns what they show."""
     spec = schema.specs[schema.inputs[IMAGE]]
     if isinstance(spec, RegionSpec):

@@ -114,7 +114,7 @@ def _glimpse_training(facts: Facts) -> dict[str, Any]:
     return {
         "batch_size": max(1, min(128, facts.train_tokens // 8)),
         "optimizer": "adamw",
-        "learning_rate": 2e-3,
+        "learning_rate": 5e-3,
         "weight_decay": 0.0,
         "warmup_share": 0.0,
         "warmup_steps": 50,
