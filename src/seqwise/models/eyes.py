@@ -10,6 +10,7 @@ Shapes: B batch, T frames, C channels, H and W pixels, h and w cells, N = T h w 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -20,11 +21,30 @@ from torch.nn.functional import pad, unfold
 from ..data.batch import Images, Regions
 from ..data.schema import ImageSpec, RegionSpec, Schema
 from ..errors import ConfigError
+from ..layers.efficient_net import STRIDES, EfficientNetLite
 from ..layers.residual_grid import PixelScaling, ResidualGrid
 from .build import NeuralConfig
 
 IMAGE = "image"
 """The field that eyes look at."""
+
+
+def _residual_grid(channels: int, sizes: Sequence[int]) -> ResidualGrid:
+    blocks, stride, *widths = sizes
+    return ResidualGrid(channels, widths, blocks, stride)
+
+
+def _efficient_net(channels: int, sizes: Sequence[int]) -> EfficientNetLite:
+    stride, has_head = sizes
+    return EfficientNetLite(stride=stride, has_head=bool(has_head))
+
+
+NETWORKS: dict[str, Callable[[int, Sequence[int]], ResidualGrid | EfficientNetLite]] = {
+    "grid": _residual_grid,
+    "efficientnet": _efficient_net,
+}
+"""What eyes of others are made of, given the channels of a picture and `encoder_sizes`."""
+SEEN_AT_ONCE = 32
 
 
 @dataclass(frozen=True)
@@ -37,8 +57,27 @@ class EyesConfig:
     """Eyes: convolutions with a shortcut in each stage."""
     eye_stride: int = 1
     """Eyes: pixels from one cell of the finest grid to the next."""
+    encoder: str = ""
+    """Eyes: a run that looks at pictures, or a file of EfficientNet-Lite0, whose eyes this run takes over. Its weights
+    are copied into this run."""
+    encoder_tuned: bool = False
+    """Eyes of others learn on with the rest; else they stay as they are, and see each picture once."""
+    encoder_stride: int = 16
+    """EfficientNet: pixels from one cell to the next: 8, 16, or 32 as published."""
+    encoder_kind: str = ""
+    """Of eyes of others: grid, efficientnet or transformer; filled in."""
+    encoder_sizes: list[int] = field(default_factory=list)
+    """Of eyes of others; filled in."""
+    encoder_fingerprint: str = ""
+    """sha256 of the weights of eyes of others; filled in."""
 
     def check_eyes(self) -> None:
+        if self.encoder_stride not in STRIDES:
+            raise ConfigError(
+                f"model.encoder_stride = {self.encoder_stride} is not one of {', '.join(map(str, STRIDES))}."
+            )
+        if self.encoder_kind and self.encoder_kind not in NETWORKS:
+            raise ConfigError(f'model.encoder_kind = "{self.encoder_kind}" is not one of {", ".join(NETWORKS)}.')
         if not self.widths or min(self.widths) < 1:
             raise ConfigError(f"model.widths = {self.widths} should be numbers of channels, each at least 1.")
         if self.blocks_per_stage < 0 or self.eye_stride < 1:
@@ -57,6 +96,16 @@ class SeeingConfig(EyesConfig, NeuralConfig):
         self.check_eyes()
 
 
+def grid_sizes(config: EyesConfig) -> list[int]:
+    """`encoder_sizes` of a run with eyes of its own."""
+    return [config.blocks_per_stage, config.eye_stride, *config.widths]
+
+
+def eyes_of(model: nn.Module) -> tuple[str, GridEyes] | None:
+    """Where in a model its eyes are, by the beginning of the names of their weights; None where it has no such."""
+    return next(((f"{name}.", eyes) for name, eyes in model.named_modules() if isinstance(eyes, GridEyes)), None)
+
+
 class Eyes(Protocol):
     output_dim: int
     """F."""
@@ -69,16 +118,21 @@ class Eyes(Protocol):
 class GridEyes(nn.Module):
     """Pictures as grids."""
 
-    is_frozen = False
-
-    def __init__(self, scaling: PixelScaling, network: ResidualGrid):
+    def __init__(self, scaling: PixelScaling, network: ResidualGrid | EfficientNetLite, *, is_frozen: bool = False):
         super().__init__()
         self.scaling, self.network, self.output_dim = scaling, network, network.output_dim
+        self.is_frozen = is_frozen
+        if is_frozen:
+            self.requires_grad_(False)
 
     def forward(self, seen: Images | Regions) -> Regions:
         if isinstance(seen, Regions):
             return seen
-        grid = self.network(self.scaling(seen))  # (B*T, F, h, w)
+        pixels = self.scaling(seen)
+        if self.is_frozen:  # a few at a time: what is between the layers is large
+            grid = torch.cat([self.network(some) for some in pixels.split(SEEN_AT_ONCE)])
+        else:
+            grid = self.network(pixels)  # (B*T, F, h, w)
         return in_order_of_time(grid.flatten(2), seen, *grid.shape[2:])
 
 
@@ -156,6 +210,9 @@ def eyes_for(config: EyesConfig, schema: Schema, *, patch_size: int = 0) -> Grid
         return RegionEyes(spec.feature_dim)
     assert isinstance(spec, ImageSpec)
     scaling = PixelScaling(spec.mean, spec.scale)
+    if config.encoder_kind:
+        network = NETWORKS[config.encoder_kind](spec.size, config.encoder_sizes)
+        return GridEyes(scaling, network, is_frozen=not config.encoder_tuned)
     if patch_size:
         return PatchEyes(scaling, spec.size, patch_size)
     return GridEyes(scaling, ResidualGrid(spec.size, config.widths, config.blocks_per_stage, config.eye_stride))
