@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 import torch
 
-from seqwise.data.batch import Images
+from seqwise.data.batch import Batch, Images
 from seqwise.errors import DataError
+from seqwise.interop.runs import import_run
 from seqwise.layers.efficient_net import EfficientNetLite
 from seqwise.layers.residual_grid import PixelScaling
 from seqwise.models.efficient_net_weights import PIXEL_MEAN, PIXEL_SCALE, read_efficient_net
+from seqwise.training.encoder import Encoder
 
 
 @pytest.fixture(scope="module")
@@ -106,3 +108,20 @@ def test_what_is_no_file_of_tensors_is_refused_and_never_run(tmp_path: Path, con
         read_efficient_net(tmp_path / "w.pth")
     with pytest.raises(DataError, match="cannot be read"):
         read_efficient_net(tmp_path / "none.pth")
+
+
+def test_an_imported_run_answers_as_the_file_and_lends_its_eyes(file: Path, theirs: Any, tmp_path: Path) -> None:
+    run = import_run("efficientnet", file, tmp_path / "run")
+    model, pixels = run.load_model(), pictures(224)
+    with torch.no_grad():
+        found = model.predict(Batch({"image": Images(pixels.unsqueeze(1))}, {})).log_probs
+        wanted = theirs((pixels.float() - 127) / 128).log_softmax(dim=-1)
+    torch.testing.assert_close(found, wanted, atol=1e-4, rtol=1e-4)
+    by_run, by_file = Encoder.of(str(tmp_path / "run"), 16), Encoder.of(str(file), 16)
+    assert by_run.fingerprint == by_file.fingerprint
+    assert (by_run.kind, by_run.sizes, by_run.mean, by_run.scale) == (
+        "efficientnet",
+        [16, 0],
+        by_file.mean,
+        by_file.scale,
+    )

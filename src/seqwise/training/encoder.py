@@ -55,8 +55,8 @@ class Encoder:
         spec = run.schema.specs.get(run.schema.inputs.get(IMAGE, ""))
         if found is None or not isinstance(spec, ImageSpec):
             raise ConfigError(
-                f"model.encoder = {path} is a run of {run.config.model_name} on {run.config.task}, which has no eyes to "
-                "take over. Name a run that looks at pictures, such as one of --model conv, or a file of EfficientNet."
+                f"model.encoder = {path} is a run of {run.config.model_name} on {run.config.task}, which has no eyes "
+                "to take over. Name a run that looks at pictures, such as one of conv, or a file of EfficientNet-Lite0."
             )
         config: EyesConfig = run.config.model
         weights = dict(found[1].network.state_dict())
@@ -115,9 +115,7 @@ def fingerprint_of(weights: Mapping[str, Tensor]) -> str:
     return digest.hexdigest()
 
 
-def seen_by_frozen_eyes(
-    run: Run, stores: dict[str, Any], on_progress: OnProgress = lambda *_: None
-) -> dict[str, Any]:
+def seen_by_frozen_eyes(run: Run, stores: dict[str, Any], on_progress: OnProgress = lambda *_: None) -> dict[str, Any]:
     """The parts with what frozen eyes see in the place of pictures, where the run has such eyes."""
     config = run.config.model
     pictures = [store.pictures for store in stores.values() if isinstance(store, SeenStore)]
