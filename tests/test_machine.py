@@ -83,6 +83,7 @@ HUGE: dict[str, dict[str, Any]] = {
     "transformer": {"model_dim": 10**6, "num_heads": 4},
     "captioner": {"model_dim": 10**6},
     "glimpse": {"model_dim": 10**6},
+    "draw": {"model_dim": 10**6},
     "crossmodal": {"model_dim": 10**6, "num_heads": 4},
 }
 

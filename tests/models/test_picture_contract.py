@@ -16,8 +16,9 @@ import torch
 from safetensors.torch import load, save
 
 from seqwise.data.batch import Batch
+from seqwise.data.binarised import scored_batch
 from seqwise.data.pair_store import Rows
-from seqwise.data.schema import LABEL, SEQUENCES
+from seqwise.data.schema import LABEL, PICTURE, SEQUENCES
 from seqwise.data.seen import SeenRow
 from seqwise.data.seen_store import Pixels, SeenStore, noise_of
 from seqwise.data.text_examples import AnswerColumn, Column
@@ -46,12 +47,16 @@ class Case:
 
 
 LEARNS_BY_LOOKING = {"loss": "it learns from places drawn by chance, and answers by the mean ones"}
+A_BOUND = {"sums": "it scores a bound, not a likelihood, whose exponential sums to less than one over all pictures"}
+DRAW = {"num_steps": 3, "latent_dim": 4, "model_dim": 8, "read_size": 2, "write_size": 3}
 CASES = [
     Case("conv", LABEL, {"widths": [4, 8], "pooling": "mean"}),
     Case("glimpse", LABEL, {**GLIMPSE, "num_scales": 2}, does_not_apply=LEARNS_BY_LOOKING),
     Case("glimpse", LABEL, {**GLIMPSE, "draws": 3}, does_not_apply=LEARNS_BY_LOOKING),
     Case("glimpse", LABEL, {**GLIMPSE, "where": "random"}),
     Case("glimpse", LABEL, {**GLIMPSE, "where": "fixed", "pooling": "mean"}),
+    Case("draw", PICTURE, DRAW, does_not_apply=A_BOUND),
+    Case("draw", PICTURE, {**DRAW, "attention": True}, does_not_apply=A_BOUND),
 ]
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 
@@ -74,7 +79,8 @@ def store_of(case: Case, model: object) -> SeenStore:
 
 
 def batch_of(case: Case, model: object, chosen: slice | np.ndarray = slice(0, NUM_ROWS)) -> Batch:
-    return store_of(case, model).batch(chosen)
+    store = store_of(case, model)
+    return store.batch(chosen) if case.kind != PICTURE else scored_batch(store, np.arange(NUM_ROWS)[chosen], 0)
 
 
 def build(case: Case) -> Any:
@@ -101,7 +107,7 @@ def test_every_family_that_looks_at_pictures_alone_is_covered() -> None:
         (name, kind)
         for name, row in MODELS.items()
         for kind in row.learns
-        if row.can_read(frozenset({"images"})) and (kind == LABEL or not row.can_read(*SEQUENCES))
+        if row.can_read(frozenset({"images"})) and (kind in (LABEL, PICTURE) or not row.can_read(*SEQUENCES))
     }
     assert {(case.family, case.kind) for case in CASES} == looking
 

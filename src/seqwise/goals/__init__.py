@@ -14,6 +14,7 @@ reconstruction  of a row of text, again          nats per token, the row being k
 choice        of a few rows                    accuracy
 caption       of a picture or a clip           CIDEr, BLEU
 vector        of a text                        none: it is embedded with, or started from
+picture       of nothing                       a bound in nats
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from ..data.schema import (
     NEXT_TOKEN,
     NEXT_VALUES,
     NUMBER,
+    PICTURE,
     RECONSTRUCTION,
     SEQUENCE,
     SPAN,
@@ -41,6 +43,7 @@ from .goal import Goal as Goal
 from .masked_token import MaskedTokenGoal
 from .next_token import NextTokenGoal
 from .next_values import NextValuesGoal
+from .picture import PictureGoal
 from .reconstruction import ReconstructionGoal
 from .sequence import SequenceGoal
 from .span import SpanGoal
@@ -60,5 +63,6 @@ GOALS: dict[str, AnyGoal] = {
     VECTOR: VectorGoal(),
     SPAN: SpanGoal(),
     CHOICE: ChoiceGoal(),
+    PICTURE: PictureGoal(),
     CAPTION: CaptionGoal(),
 }

@@ -1,4 +1,4 @@
-"""Retina: patches of a picture around a place, each covering twice as much as the one before, all of the same few pixels.
+"""Retina: patches of a picture around a place, all of the same few pixels, each as wide as two of the one before.
 
 Mnih et al. 2014, section 3.1.1. With k = 2^s, scale s has pixels that are k wide:
 

@@ -19,6 +19,7 @@ from ..data.schema import (
     NEXT_TOKEN,
     NEXT_VALUES,
     NUMBER,
+    PICTURE,
     PICTURES,
     PICTURES_AND_WORDS,
     RECONSTRUCTION,
@@ -37,6 +38,7 @@ from .captioner import CaptionerConfig, build_captioner
 from .contract import HasNumParameters
 from .conv import ConvConfig, build_conv
 from .crossmodal import CrossmodalConfig, build_crossmodal
+from .draw import DRAWConfig, build_draw
 from .elmo import ELMoConfig, build_elmo
 from .glimpse import GlimpseConfig, build_glimpse
 from .gpt import SIZES as GPT_SIZES
@@ -266,6 +268,17 @@ MODELS = {
         "h, of fixed size, and where it looks",
         "the cost grows with the number of glimpses, not with the picture",
         reads=SINGLE_PICTURES,
+    ),
+    "draw": Family(
+        DRAWConfig,
+        build_draw,
+        {PICTURE: "gradients"},
+        2015,
+        "the canvas, and h and c of both networks",
+        "a picture is painted step by step, by what is still missing",
+        reads=SINGLE_PICTURES,
+        takes_part=False,
+        use="generate",
     ),
     "crossmodal": Family(
         CrossmodalConfig,

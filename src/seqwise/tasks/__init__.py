@@ -13,6 +13,7 @@ vectors    texts, a vector of each                          none: it is embedded
 images     pictures with one label each                     accuracy
 questions  questions on pictures                            accuracy
 captions   pictures or clips with captions                  BLEU, CIDEr
+paint      pictures, to be painted                          a bound in nats
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from .images import ImagesTask
 from .label import LabelTask
 from .masked import MaskedTask
 from .numbers import NumbersTask
+from .paint import PaintTask
 from .pairs import PairsTask
 from .questions import QuestionsTask
 from .reconstruct import ReconstructTask
@@ -58,9 +60,10 @@ TASKS: dict[str, Task] = {
     "images": ImagesTask(),
     "questions": QuestionsTask(),
     "captions": CaptionsTask(),
+    "paint": PaintTask(),
 }
 
-ALSO_READ_AS = {"text": ("masked",)}
+ALSO_READ_AS = {"text": ("masked",), "images": ("paint",)}
 """What the same data is read for by families that do not do the first."""
 
 

@@ -91,7 +91,7 @@ def _picture_sizes(model_name: str, facts: Facts) -> tuple[dict[str, Any], dict[
     if model_name == "glimpse":
         training |= {
             "batch_size": max(1, min(128, facts.train_tokens // 8)),
-            "learning_rate": 2e-3,
+            "learning_rate": 5e-3,
             "weight_decay": 0.0,
         }
         return _glimpse_sizes(facts), training
