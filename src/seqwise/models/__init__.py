@@ -11,9 +11,11 @@ from torch import nn
 
 from ..checks import check_family
 from ..data.schema import (
+    ALIGNMENT,
     CHOICE,
     LABEL,
     LABELS,
+    MASKED_REGION,
     MASKED_TOKEN,
     NEXT_TOKEN,
     NEXT_VALUES,
@@ -21,6 +23,7 @@ from ..data.schema import (
     PICTURES,
     PICTURES_AND_WORDS,
     RECONSTRUCTION,
+    REGION_CLASS,
     SEQUENCE,
     SEQUENCES,
     SPAN,
@@ -245,7 +248,7 @@ MODELS = {
     "crossmodal": Family(
         CrossmodalConfig,
         build_crossmodal,
-        dict.fromkeys((LABEL,), "gradients"),
+        dict.fromkeys((LABEL, CHOICE, MASKED_TOKEN, MASKED_REGION, REGION_CLASS, ALIGNMENT), "gradients"),
         2019,
         "none: it reads all of a text and a picture at once",
         "words and what they stand for: text and picture are read together",

@@ -31,6 +31,7 @@ TEXT_SIZES: dict[str, dict[str, Any]] = {
 }
 PICTURE_SIZES: dict[str, dict[str, Any]] = {
     "conv": {"pooling": "mean"},
+    "crossmodal": {"num_layers": 2, "model_dim": 64, "num_heads": 4, "pooling": "mean"},
 }
 HAVE_A_CONTEXT = ("gpt", "bert")  # a longest row that they can read
 MAX_STEPS = 400  # of a text that a network reads; what stands in the middle of longer ones is left out
