@@ -36,7 +36,7 @@ def digit_schema() -> Schema:
     return seen_schema(ImageSpec(8, 8, (0.3,), (0.38,)), LabelSpec(DIGITS))
 
 
-@pytest.mark.parametrize(("family", "steps", "reached"), [("conv", 60, 0.9)])
+@pytest.mark.parametrize(("family", "steps", "reached"), [("conv", 60, 0.9), ("glimpse", 150, 0.8)])
 def test_digits_are_learned_in_seconds(family: str, steps: int, reached: float) -> None:
     learned, unseen = digit_stores()
     schema, goal = digit_schema(), GOALS[LABEL]

@@ -194,6 +194,7 @@ def needs(case: Case, check: str) -> None:
 
 
 def test_every_family_that_answers_is_covered() -> None:
+    """Those that read pictures alone have their own suite (test_picture_contract.py)."""
     for kind in (LABEL, LABELS, NUMBER, TAG, SPAN, CHOICE):
         reading = {name: row for name, row in MODELS.items() if row.can_read(*SEQUENCES)}
         by_gradients = {name for name, row in reading.items() if row.learns.get(kind) == "gradients"}

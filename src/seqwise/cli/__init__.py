@@ -293,8 +293,8 @@ def inspect(
     text: Annotated[
         list[str] | None,
         typer.Option(
-            help="Text to read, two that are labelled together with a TAB between; - for standard input; twice to see "
-            "two.",
+            help="Text to read, or the question or caption of a picture; two that are labelled together with a TAB "
+            "between; - for standard input; twice to see two.",
             show_default="held-out text of the run",
         ),
     ] = None,
@@ -313,7 +313,15 @@ def inspect(
     search_tokens: Annotated[int, typer.Option(help="Number of tokens that the search adds to a text.")] = 12,
     max_lags: Annotated[int, typer.Option(help="How many steps back gradients and influence are followed.")] = 100,
     pairs: Annotated[str | None, typer.Option(help="File of minimal pairs: beginning TAB good TAB bad.")] = None,
-    row: Annotated[int, typer.Option(help="Numbers, labels, tags: row of the held-out part to read, from 0.")] = 0,
+    image: Annotated[
+        str | None,
+        typer.Option(
+            help="Picture to look at, or a folder with the frames of a clip.", show_default="a row of the held-out part"
+        ),
+    ] = None,
+    row: Annotated[
+        int, typer.Option(help="Numbers, labels, tags, pictures: row of the held-out part to read, from 0.")
+    ] = 0,
     phrase: Annotated[
         str | None,
         typer.Option(
@@ -331,7 +339,7 @@ def inspect(
     from .preflight import check_runs
 
     check_runs(*runs)
-    check_there([pairs] if pairs else [])
+    check_there([path for path in (pairs, image) if path])
     pairs = pairs and owned([pairs])[0]
     from ..inspection.options import InspectOptions
     from .inspecting import inspect_runs
@@ -340,6 +348,7 @@ def inspect(
     asked: dict[str, Any] = {
         "max_lags": max_lags,
         "pairs": pairs,
+        "image": image,
         "row": row,
         "phrase": phrase,
         "word": word,

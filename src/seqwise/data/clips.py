@@ -36,8 +36,6 @@ VERSION = "clips 1"
 UNSEEN = 5  # one combination in so many is kept for the test
 
 
-
-
 def shape_rows() -> dict[str, list[SeenRow]]:
     """Clips by part: "shape/red/circle/small/left/12" is the twelfth of its kind, and begins elsewhere."""
     kinds = [
@@ -47,7 +45,11 @@ def shape_rows() -> dict[str, list[SeenRow]]:
         for c, size in enumerate(SIZES)
         for d, direction in enumerate(DIRECTIONS)
     ]
-    return _dealt([kind for place, kind in kinds if place % UNSEEN], [kind for place, kind in kinds if place % UNSEEN == 0], _shape_row)
+    return _dealt(
+        [kind for place, kind in kinds if place % UNSEEN],
+        [kind for place, kind in kinds if place % UNSEEN == 0],
+        _shape_row,
+    )
 
 
 def _shape_row(kind: tuple[str, ...], number: int) -> SeenRow:
@@ -78,7 +80,9 @@ def _frames(clip: str) -> tuple[str, ...]:
     return tuple(f"{clip}#{frame}" for frame in range(FRAMES))
 
 
-def _dealt(known: Sequence[tuple[str, ...]], unseen: Sequence[tuple[str, ...]], row: Callable[[tuple[str, ...], int], SeenRow]) -> dict[str, list[SeenRow]]:
+def _dealt(
+    known: Sequence[tuple[str, ...]], unseen: Sequence[tuple[str, ...]], row: Callable[[tuple[str, ...], int], SeenRow]
+) -> dict[str, list[SeenRow]]:
     """Clips of known combinations to train and validate on, of others to test on; each clip has a number of its own."""
     random, parts = np.random.default_rng(0), {}
     number = 0

@@ -1,4 +1,4 @@
-"""Films as clips of evenly spaced frames, decoded by PyAV, which the extra `video` brings: pip install "seqwise[video]".
+"""Films as clips of evenly spaced frames. PyAV decodes them, which the extra brings: pip install "seqwise[video]".
 
 A frame is called "clips/ball.mp4#3/16": the fourth of sixteen moments. Only local files are opened, and no more frames
 are decoded than MAX_DECODED.
@@ -35,7 +35,9 @@ def with_moments(rows: Sequence[SeenRow], max_frames: int | None) -> list[SeenRo
         frames = [
             moment
             for name in row.frames
-            for moment in ([f"{name}#{n}/{most}" for n in range(most)] if name.lower().endswith(FILM_SUFFIXES) else [name])
+            for moment in (
+                [f"{name}#{n}/{most}" for n in range(most)] if name.lower().endswith(FILM_SUFFIXES) else [name]
+            )
         ]
         made.append(row._replace(frames=tuple(frames)))
     return made

@@ -69,7 +69,7 @@ def label_notes(parts: dict[str, list[LabelledRow]]) -> Iterator[str]:
     """The same on labels alone."""
     yield from _spellings(parts)
     yield from _rare(parts)
-    yield from _unseen(parts)
+    yield from unseen_labels(parts)
 
 
 def _counts(rows: Sequence[LabelledRow]) -> Counter[str]:
@@ -99,7 +99,7 @@ def _rare(parts: dict[str, list[LabelledRow]]) -> Iterator[str]:
             yield f"{part}: {counted(len(absent), 'label is', 'labels are')} not in this part: {named(absent)}"
 
 
-def _unseen(parts: dict[str, list[LabelledRow]]) -> Iterator[str]:
+def unseen_labels(parts: dict[str, list[LabelledRow]]) -> Iterator[str]:
     """A model cannot say them; the rows stay, and count as wrong."""
     known = set(_counts(parts["train"]))
     for part, rows in parts.items():

@@ -143,7 +143,9 @@ class ZipPictures:
                 continue
             check_inside(member.filename, str(path))
             if stat.S_ISLNK(member.external_attr >> 16):
-                raise DataError(f"{self.shown(member.filename)}: is a link, which is not followed. Pack the file itself.")
+                raise DataError(
+                    f"{self.shown(member.filename)}: is a link, which is not followed. Pack the file itself."
+                )
             if member.filename in self._members:
                 raise DataError(f"{path}: has two files named {member.filename}. Drop one.")
             self._members[member.filename] = member

@@ -17,11 +17,11 @@ import threading
 import warnings
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 import numpy as np
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import Image, UnidentifiedImageError
 
 from ..errors import DataError
 
@@ -33,6 +33,16 @@ GREY_MODES = ("1", "L", "LA", "La", "I", "F")
 """And those of 16 bits, which begin with I;16."""
 BARS = 128  # what is beside a picture that has another shape: neither dark nor bright
 ORIENTATION = 0x0112
+TURNS = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+"""By the orientation that is noted: what makes it upright."""
 OTHERS = {  # what files of other kinds begin with
     b"%!PS": "PostScript, which is a program and is not run here",
     b"\xc5\xd0\xd3\xc6": "PostScript, which is a program and is not run here",
@@ -45,7 +55,7 @@ OTHERS = {  # what files of other kinds begin with
 DAMAGES = (OSError, SyntaxError, ValueError, EOFError, IndexError, KeyError, TypeError, struct.error, zlib.error)
 """What decoders raise on files that are damaged."""
 
-_header = threading.Lock()
+_filters = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -62,29 +72,29 @@ class Glance:
 def glance(content: bytes, name: str) -> Glance:
     with _opened(content, name) as image:
         width, height = image.size
-        if image.getexif().get(ORIENTATION, 1) in (5, 6, 7, 8):
+        if _orientation(image) >= 5:
             width, height = height, width
         return Glance(width, height, _is_grey(image), bool(getattr(image, "is_animated", False)))
 
 
 def decode(content: bytes, name: str, at_least: tuple[int, int] | None = None) -> np.ndarray:
-    """The pixels of a file, (H, W, C). Where `at_least` (height, width) is all that is needed, a JPEG is decoded to about
-    that size, which is faster."""
+    """The pixels of a file, (H, W, C). Where `at_least` (height, width) is all that is needed, a JPEG is decoded to
+    about that size, which is faster."""
     with _opened(content, name) as image:
         if at_least is not None and image.format == "JPEG":
             side = max(at_least)  # it may still be turned
             image.draft(None, (side, side))
         image.load()
-        pixels = np.asarray(_plain(ImageOps.exif_transpose(image), name))
+        turn = TURNS.get(_orientation(image))
+        pixels = np.asarray(_plain(image if turn is None else image.transpose(turn), name))
     return pixels[..., None] if pixels.ndim == 2 else pixels
 
 
 @contextmanager
 def _opened(content: bytes, name: str) -> Iterator[Image.Image]:
-    """A file of a known format and a sensible size; what goes wrong with it until it is closed is told with its name."""
+    """A file of a known format and a sensible size; what goes wrong until it is closed is told with its name."""
     try:
-        with _header, warnings.catch_warnings():  # what would be warned of is refused below
-            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+        with _quietly():  # what would be warned of is refused below
             image = Image.open(io.BytesIO(content), formats=FORMATS)
         with image:
             if image.width * image.height > MAX_PIXELS:
@@ -100,6 +110,22 @@ def _opened(content: bytes, name: str) -> Iterator[Image.Image]:
         raise DataError(f"{name}: is no picture that can be read: {_found_in(content)}. {_ADVICE}") from None
     except DAMAGES as error:
         raise DataError(f"{name}: a damaged or cut-off picture ({error}). Get it again, or leave it out.") from None
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Without Pillow's warnings of odd notes in a file. Filters are shared by all workers: one of them at a time."""
+    with _filters, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _orientation(image: Image.Image) -> int:
+    """As the camera noted it, 1 to 8; 1 is upright, and what is assumed where the note is damaged."""
+    with _quietly(), suppress(*DAMAGES):
+        found = image.getexif().get(ORIENTATION, 1)
+        return found if found in TURNS else 1
+    return 1
 
 
 _ADVICE = "Pictures are read from JPEG, PNG, GIF, BMP, WebP, TIFF and PPM; convert it, or leave it out."

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
@@ -28,15 +29,16 @@ from .specs import ImageSpec
 
 VERSION = 1  # of how pictures are decoded and fitted
 CHUNK = 32  # pictures that a worker takes at once
-MAX_WORKERS = 8
+NUM_WORKERS = min(8, os.cpu_count() or 1)
 MAX_NAMED = 5  # damaged pictures in a sentence
 SAMPLED = 2_000  # pictures that mean and scale are taken from
 MIN_SCALE = 1e-3  # of a channel that is the same everywhere
 
 OnProgress = Callable[[str, int, int], None]
+T = TypeVar("T")
 
 
-def moments(frames: Sequence[str], most: int) -> list[str]:
+def moments(frames: Sequence[T], most: int) -> list[T]:
     """So many frames of a clip at most, evenly spaced, the first and the last among them."""
     if len(frames) <= most:
         return list(frames)
@@ -52,15 +54,15 @@ def prepare_pixels(
     """The pixels of pictures or clips, from the cache where they have been decoded before."""
     chosen = [moments(frames, spec.max_frames) for frames in clips]
     lengths = np.array([len(frames) for frames in chosen], dtype=np.int64)
-    T = int(lengths.max(initial=1))
-    shape = (len(clips), T, spec.size, spec.height, spec.width)
+    longest = int(lengths.max(initial=1))
+    shape = (len(clips), longest, spec.size, spec.height, spec.width)
     made_from = [f"pixels {VERSION} {shape} {spec.fit} {source.fingerprint}", *("\t".join(names) for names in chosen)]
     key = hashlib.sha256("\n".join(made_from).encode("utf-8", "surrogatepass")).hexdigest()
     path = cache_folder() / "pixels" / f"{key}.npy"
     if not path.exists():
         with written_whole(path, shape, np.dtype(np.uint8)) as content:
             _decode_all(source, chosen, spec, content, on_progress)
-    frames = None if (lengths == T).all() else lengths
+    frames = None if (lengths == longest).all() else lengths
     return Pixels(np.load(path, mmap_mode="r"), frames, fingerprint=key)
 
 
@@ -107,9 +109,8 @@ def _decode_all(
                     damaged.append(str(error))
         return stop - start
 
-    workers = min(MAX_WORKERS, os.cpu_count() or 1)
     done = 0
-    with ThreadPoolExecutor(workers) as pool:  # decoders run beside each other
+    with ThreadPoolExecutor(NUM_WORKERS) as pool:  # decoders run beside each other
         for num in pool.map(work, range(0, len(clips), CHUNK)):
             done += num
             on_progress("decoding pictures", done, len(clips))

@@ -10,10 +10,22 @@ KNOWN = {
     "mnist/t10k-labels-idx1-ubyte": ("ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2", 10_008),
     "mnist/train-images-idx3-ubyte": ("ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db", 47_040_016),
     "mnist/train-labels-idx1-ubyte": ("65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5", 60_008),
-    "fashion_mnist/t10k-images-idx3-ubyte": ("cff70766751afe490687d61e011dded6e44c3a4844b359f23bc2fff3d45510fe", 7_840_016),
-    "fashion_mnist/t10k-labels-idx1-ubyte": ("ca7191f96843db62ff440cb484bb8755d6d8c9b6d550103a7aa099b2a2b85f7a", 10_008),
-    "fashion_mnist/train-images-idx3-ubyte": ("4947933ff9f43d63ce70f76e23aa59a5bc748074a984a19e02b4dcaaca102b1d", 15_680_016),
-    "fashion_mnist/train-labels-idx1-ubyte": ("87f44e4d4c21b06ed921cd65656273c99762d1cb505d7c4b96a16418a810580f", 20_008),
+    "fashion_mnist/t10k-images-idx3-ubyte": (
+        "cff70766751afe490687d61e011dded6e44c3a4844b359f23bc2fff3d45510fe",
+        7_840_016,
+    ),
+    "fashion_mnist/t10k-labels-idx1-ubyte": (
+        "ca7191f96843db62ff440cb484bb8755d6d8c9b6d550103a7aa099b2a2b85f7a",
+        10_008,
+    ),
+    "fashion_mnist/train-images-idx3-ubyte": (
+        "4947933ff9f43d63ce70f76e23aa59a5bc748074a984a19e02b4dcaaca102b1d",
+        15_680_016,
+    ),
+    "fashion_mnist/train-labels-idx1-ubyte": (
+        "87f44e4d4c21b06ed921cd65656273c99762d1cb505d7c4b96a16418a810580f",
+        20_008,
+    ),
     "cifar10/test.tar": ("4d3f5584bfe0a58112f8208f07dc99f96810f1c7cbb1a3a01fbc8bcca879d27e", 15_462_400),
     "cifar10/train.tar": ("7a6ca90c4be3f975a4288cb27397b1b68dbb206b78705202043e0a7e610a0cf4", 77_240_320),
     "flickr8k/captions.token.txt": ("f6802189ec97f50ee23b4a00f1bd37b2cbd3a78b2e7595676c0f39c204f61a80", 3_310_055),
@@ -31,11 +43,26 @@ KNOWN = {
     "vqa_rad/images.zip": ("90ec4c3c5f077625143cd63875905653da435178f3a525acb72111c85c13f3b4", 2_347_470),
     "vqa_rad/vqa_rad_public.json": ("7bfe72e1c866672a862dc21c362df6795e315d7ee4ea8af7dda125471a09fd44", 1_212_489),
     "msvd/training_label.json": ("10bcc607db89cc7e8a4b93b1f0db7e8f59066955515f48da6f833a62c9b94e6d", 1_451_266),
-    "msvd/vgg16_feat/3qqEKTPxLNs_1_15.avi.npy": ("53555dbc1b374af672cfef784e1f9c7763314546b2141f13fdfc231440109304", 2_621_520),
-    "msvd/vgg16_feat/UXs3eq68ZjE_250_255.avi.npy": ("c77a73add7bdbf7d92c2a5c1f77f096dc4e8c79ac85e55e44d6485bfb2bdc5e6", 2_621_520),
-    "msvd/vgg16_feat/WTf5EgVY5uU_124_128.avi.npy": ("8778cf7738b646f5d0467db110410ecc50c36250b262a019fce9d6b4102edfd5", 2_621_520),
-    "msvd/vgg16_feat/j2Dhf-xFUxU_13_20.avi.npy": ("2edbc392b5aabe343d4a65a1b6e9ad72dc31fc3412a8aa24a5ae5748fb4abf59", 2_621_520),
-    "msvd/vgg16_feat/klteYv1Uv9A_27_33.avi.npy": ("9c4346ec96dbb30ed72f903e5f218fbe4971ba6e8e5cd8e4343d6db4a20880d7", 2_621_520),
+    "msvd/vgg16_feat/3qqEKTPxLNs_1_15.avi.npy": (
+        "53555dbc1b374af672cfef784e1f9c7763314546b2141f13fdfc231440109304",
+        2_621_520,
+    ),
+    "msvd/vgg16_feat/UXs3eq68ZjE_250_255.avi.npy": (
+        "c77a73add7bdbf7d92c2a5c1f77f096dc4e8c79ac85e55e44d6485bfb2bdc5e6",
+        2_621_520,
+    ),
+    "msvd/vgg16_feat/WTf5EgVY5uU_124_128.avi.npy": (
+        "8778cf7738b646f5d0467db110410ecc50c36250b262a019fce9d6b4102edfd5",
+        2_621_520,
+    ),
+    "msvd/vgg16_feat/j2Dhf-xFUxU_13_20.avi.npy": (
+        "2edbc392b5aabe343d4a65a1b6e9ad72dc31fc3412a8aa24a5ae5748fb4abf59",
+        2_621_520,
+    ),
+    "msvd/vgg16_feat/klteYv1Uv9A_27_33.avi.npy": (
+        "9c4346ec96dbb30ed72f903e5f218fbe4971ba6e8e5cd8e4343d6db4a20880d7",
+        2_621_520,
+    ),
 }
 """By path: sha256 and length of the unpacked content."""
 

@@ -52,7 +52,9 @@ class RegionFiles:
             found = np.load(io.BytesIO(content), allow_pickle=False)
             arrays = {"features": found} if isinstance(found, np.ndarray) else {key: found[key] for key in found.files}
         except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile, MemoryError) as error:
-            raise DataError(f"{path}: is no array of numbers that can be read ({error}). Write it with numpy.save.") from None
+            raise DataError(
+                f"{path}: is no array of numbers that can be read ({error}). Write it with numpy.save."
+            ) from None
         if "features" not in arrays and len(arrays) == 1:
             arrays = {"features": next(iter(arrays.values()))}
         if "features" not in arrays:
@@ -74,8 +76,8 @@ def _checked(arrays: dict[str, np.ndarray], where: str) -> FoundRegions:
     if boxes is not None:
         if boxes.shape != (len(features), 4) or boxes.dtype.kind not in "fiu" or not _are_shares(boxes):
             raise DataError(
-                f"{where}: boxes should be {len(features)} rows of left, top, right and bottom edge, as shares of width "
-                "and height between 0 and 1. Divide pixels by the size of the picture."
+                f"{where}: boxes should be {len(features)} rows of left, top, right and bottom edge, as shares of "
+                "width and height between 0 and 1. Divide pixels by the size of the picture."
             )
         boxes = boxes.astype(np.float32)
     if labels is not None and labels.shape != (len(features),):
@@ -148,7 +150,7 @@ def _fitting(found: FoundRegions, spec: RegionSpec, name: str) -> FoundRegions:
         raise DataError(f"{name}: {found.features.shape[1]:,} features a region, expected {spec.feature_dim:,}.")
     if spec.has_boxes and found.boxes is None:
         raise DataError(f"{name}: has no boxes, and other files have some.")
-    rows = np.arange(len(found.features))
-    rows = rows[: spec.max_regions] if spec.has_boxes else np.array(moments(rows.tolist(), spec.max_regions))
+    rows = list(range(len(found.features)))
+    rows = rows[: spec.max_regions] if spec.has_boxes else moments(rows, spec.max_regions)
     labels = None if found.labels is None else [found.labels[row] for row in rows]
     return FoundRegions(found.features[rows], None if found.boxes is None else found.boxes[rows], labels)

@@ -78,6 +78,9 @@ ALIGNMENT = "alignment"
 """Of words and regions: which of them belong together, as a plan by which one becomes the other."""
 STARTS = (RECONSTRUCTION, MASKED_TOKEN, VECTOR)
 """What is asked for to learn a start for other models: it is judged by what goes on from it, and never ranked."""
+BOUNDS = (PICTURE,)
+"""What is scored by a bound: how far it is from a likelihood nobody knows, so that it is never ranked with others."""
+UNRANKED = (*STARTS, *BOUNDS)
 ASKED_FOR = {
     NEXT_TOKEN: "the next token",
     NEXT_VALUES: "the next row",

@@ -71,9 +71,9 @@ def image_spec(data: SeenData, tell: Callable[[str], None]) -> ImageSpec | Regio
     """What pictures of the training part are made of."""
     clips = frames_of(data.parts["train"])
     if isinstance(data.pictures, RegionSource):
-        spec = region_spec(data.pictures, [name for name, *_ in clips], data.settings.max_frames)
-        tell(spec.describe())
-        return spec
+        regions = region_spec(data.pictures, [name for name, *_ in clips], data.settings.max_frames)
+        tell(regions.describe())
+        return regions
     names = [name for frames in clips for name in frames]
     found = survey(data.pictures, names)
     if found.animated:

@@ -1,5 +1,4 @@
-"""What may be wrong with pictures and what is said of them: parts that are empty, labels that are one, pictures that are
-in two parts."""
+"""What may be wrong with pictures and what is said of them: empty parts, one label alone, pictures in two parts."""
 
 from __future__ import annotations
 
@@ -10,7 +9,7 @@ from ..errors import DataError
 from ..wording import counted
 from .annotated import LabelledRow
 from .files import shown
-from .label_checks import label_notes
+from .label_checks import label_notes, unseen_labels
 from .seen import SeenRow, frames_of
 
 FEWEST = 3  # rows, to train, validate and test on
@@ -28,8 +27,8 @@ def check_parts(name: str, parts: Mapping[str, Sequence[SeenRow]], asks_for: str
     total = sum(map(len, parts.values()))
     if total < FEWEST:
         raise DataError(
-            f"{name}: {counted(total, 'picture')} with what is said of it; {FEWEST} are the fewest to train, validate and "
-            "test on. A model needs some hundred at least."
+            f"{name}: {counted(total, 'picture')} with what is said of it; {FEWEST} are the fewest to train, "
+            "validate and test on. A model needs some hundred at least."
         )
     for part, rows in parts.items():
         if not rows:
@@ -42,14 +41,14 @@ def check_parts(name: str, parts: Mapping[str, Sequence[SeenRow]], asks_for: str
 def notes_on(parts: Mapping[str, Sequence[SeenRow]], asks_for: str) -> Iterator[str]:
     """A sentence for each thing that people should know before they train."""
     if asks_for in ("label", "answer"):
-        texts = {part: [LabelledRow((), row.answer or "") for row in rows] for part, rows in parts.items()}
-        yield from label_notes(texts)
-    yield from _shared(parts)
+        rows = {part: [LabelledRow((), row.answer or "") for row in rows] for part, rows in parts.items()}
+        yield from (label_notes if asks_for == "label" else unseen_labels)(rows)
     if asks_for == "caption":
         yield from _captions(parts)
 
 
-def _shared(parts: Mapping[str, Sequence[SeenRow]]) -> Iterator[str]:
+def shared(parts: Mapping[str, Sequence[SeenRow]]) -> Iterator[str]:
+    """How many pictures of another part training has, by their names."""
     known = set(frames_of(parts["train"]))
     for part, rows in parts.items():
         pictures = frames_of(rows)

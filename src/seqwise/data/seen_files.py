@@ -21,7 +21,7 @@ from .label_split import CUT_SPLIT, VALID_SHARE, deal
 from .picture_sources import FolderPictures, JoinedPictures, pictures_in
 from .region_files import RegionFiles
 from .seen import PictureSettings, PictureSource, SeenData, SeenRow, frames_of
-from .seen_checks import check_parts, notes_on
+from .seen_checks import check_parts, notes_on, shared
 from .seen_folders import SeenParts, read_folder
 from .seen_looks import (
     FEATURE_SUFFIXES,
@@ -67,6 +67,7 @@ def open_seen(config: DataConfig, asks_for: str) -> SeenData:
     if len(parts) > 1 and config.split is not None:
         raise ConfigError(f'{name} has parts already, and --split-at "{config.split}" would make others; drop one.')
     check_parts(name, parts, asks_for)
+    notes += shared(parts)  # before a validation part is cut off
     parts, words = _in_parts(name, parts, config.split, notes)
     check_parts(name, parts, asks_for)
     notes += notes_on(parts, asks_for)
@@ -89,7 +90,7 @@ def open_whole_seen(source: str, asks_for: str, config: DataConfig, *, needs_ans
 def open_other_seen(
     source: str, split: str | None, asks_for: str, config: DataConfig, *, needs_answers: bool = True
 ) -> tuple[SeenData, str]:
-    """Other data than the run's own, and which part of it; `config` is the run's. A set has parts, all else is whole."""
+    """Other data than the run's own, and which part of it; `config` is the run's. But for sets, it is read whole."""
     other = replace(config, source=[source], valid=None, test=None, split=None)
     if Path(source).exists() and split is None:
         return open_whole_seen(source, asks_for, other, needs_answers=needs_answers), "whole"
@@ -212,7 +213,9 @@ def _in_parts(
 ) -> tuple[dict[str, list[SeenRow]], str]:
     """Three parts, and how they were made; all that is said of a picture is in one part."""
     if len(parts) == 1:
-        return _dealt(name, parts["train"], split or DEFAULT_SPLIT), f"shuffled by picture, split {split or DEFAULT_SPLIT}"
+        return _dealt(
+            name, parts["train"], split or DEFAULT_SPLIT
+        ), f"shuffled by picture, split {split or DEFAULT_SPLIT}"
     if "valid" in parts:
         return parts, "split as given"
     cut = _dealt(name, parts["train"], CUT_SPLIT)
@@ -230,4 +233,3 @@ def _dealt(name: str, rows: Sequence[SeenRow], split: str) -> dict[str, list[See
         label=lambda row: (row.answer or "") if asks_once else "",
         split=split,
     )
-

@@ -1,5 +1,5 @@
-"""Folders and archives of pictures, without a table: what a picture shows is told by the folder that it is in, or beside
-it in an IDX file or a CIFAR batch.
+"""Folders and archives of pictures without a table: a folder tells what its pictures show, or an IDX file or a CIFAR
+batch does.
 
 cats/7.jpg                               a folder for each label
 train/cats/7.jpg                         and folders for the parts
@@ -12,13 +12,12 @@ data_batch_1.bin, test_batch.bin         CIFAR, byte by byte
 from __future__ import annotations
 
 import io
-import os
 import pickle
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -101,19 +100,19 @@ def _read_tree(path: Path, *, labelled: bool) -> SeenParts:
             )
         notes.append(f"{path.name}: each folder is a label ({len(labels)}: {named(labels)})")
     if beside:
-        notes.append(f"{counted(len(beside), 'picture is', 'pictures are')} in no folder of a label, left out: {named(beside)}")
+        notes.append(
+            f"{counted(len(beside), 'picture is', 'pictures are')} in no folder of a label, left out: {named(beside)}"
+        )
     return SeenParts(parts, source, notes)
 
 
 def _root(names: Sequence[str]) -> str:
     """The folder that all pictures are in, as archives have it, where it tells nothing: "data/"; or ""."""
-    shared = os.path.commonprefix([name.rpartition("/")[0] + "/" for name in names])
-    shared = shared[: shared.rfind("/") + 1].lstrip("/")
     kept = ""
-    for folder in shared.split("/")[:-1]:
-        if folder.lower() in PART_NAMES:
+    for folders in zip(*(name.split("/")[:-1] for name in names), strict=False):
+        if len(set(folders)) > 1 or folders[0].lower() in PART_NAMES:
             break
-        kept += f"{folder}/"
+        kept += f"{folders[0]}/"
     return kept
 
 
@@ -131,7 +130,9 @@ def read_idx(folder: Path) -> SeenParts:
         labels_path = _labels_of(path)
         pixels, labels = parse_idx(path), parse_idx(labels_path)
         if pixels.ndim not in (3, 4) or labels.ndim != 1 or len(pixels) != len(labels):
-            raise DataError(f"{path}: {pixels.shape} pixels and {labels.shape} labels of {labels_path.name} do not fit.")
+            raise DataError(
+                f"{path}: {pixels.shape} pixels and {labels.shape} labels of {labels_path.name} do not fit."
+            )
         if part in sources:
             raise DataError(f"{folder}: has two files of pictures for {part}. Give a folder with one for each part.")
         sources[part] = ArrayPictures(pixels)
@@ -162,7 +163,9 @@ def read_cifar(folder: Path) -> SeenParts:
         rows = [SeenRow((f"{part}/{start + row}",), (), word) for row, word in enumerate(words)]
         parts.setdefault(part, []).extend(rows)
     sources: dict[str, PictureSource] = {part: ArrayPictures(np.concatenate(some)) for part, some in pixels.items()}
-    return SeenParts(parts, JoinedPictures(sources), [f"{folder.name}: pictures and labels are read from CIFAR batches"])
+    return SeenParts(
+        parts, JoinedPictures(sources), [f"{folder.name}: pictures and labels are read from CIFAR batches"]
+    )
 
 
 def _cifar_names(folder: Path) -> list[str]:
@@ -190,18 +193,24 @@ def _python_batch(path: Path) -> tuple[np.ndarray, list[int]]:
     found = _unpickled(path)
     pixels = found.get("data", found.get(b"data"))
     labels = found.get("labels", found.get(b"labels"))
-    is_sound = isinstance(pixels, np.ndarray) and pixels.dtype == np.uint8 and isinstance(labels, list)
-    if not is_sound or pixels.size != len(labels) * CHANNELS * SIDE * SIDE:
+    if (
+        not (isinstance(pixels, np.ndarray) and pixels.dtype == np.uint8 and isinstance(labels, list))
+        or pixels.size != len(labels) * CHANNELS * SIDE * SIDE
+    ):
         raise DataError(f"{path}: expected data, bytes of {SIDE} x {SIDE} pictures, and labels. Get it again.")
     return pixels.reshape(len(labels), -1), [int(label) for label in labels]
+
+
+_RECONSTRUCT = np.empty(0).__reduce__()[0]
+"""What numpy makes an array with before it is filled."""
 
 
 class _OnlyArrays(pickle.Unpickler):
     """Builds arrays, lists and words, and calls nothing else."""
 
-    ALLOWED = {
-        ("numpy.core.multiarray", "_reconstruct"): np._core.multiarray._reconstruct,
-        ("numpy._core.multiarray", "_reconstruct"): np._core.multiarray._reconstruct,
+    ALLOWED: ClassVar[dict[tuple[str, str], Any]] = {
+        ("numpy.core.multiarray", "_reconstruct"): _RECONSTRUCT,
+        ("numpy._core.multiarray", "_reconstruct"): _RECONSTRUCT,
         ("numpy", "ndarray"): np.ndarray,
         ("numpy", "dtype"): np.dtype,
     }
@@ -227,5 +236,3 @@ def _unpickled(path: Path) -> dict[Any, Any]:
     if not isinstance(found, dict):
         raise DataError(f"{path}: is no CIFAR batch.")
     return found
-
-

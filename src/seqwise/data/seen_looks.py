@@ -63,7 +63,10 @@ SETS = {
 }
 """By the name of a set, before a colon: what may be asked of it, the first where nobody said."""
 TOKEN_LINE = re.compile(r"(\S+\.\w+)#(\w+)\t(.*)")
-IDX_PICTURES, CIFAR_BATCH = re.compile(r".*images[.-]idx[34]-ubyte(\.gz)?"), re.compile(r"(data_batch_\d|test_batch)(\.bin)?")
+IDX_PICTURES, CIFAR_BATCH = (
+    re.compile(r".*images[.-]idx[34]-ubyte(\.gz)?"),
+    re.compile(r"(data_batch_\d|test_batch)(\.bin)?"),
+)
 MAX_JSON = 500_000_000  # bytes
 LOOKED_AT = 200  # rows of a table
 
@@ -279,7 +282,8 @@ def _held_by_folder(folder: Path) -> list[str]:
     archives = [name for name in names if is_archive(Path(name)) and "/" not in name]
     if archives and not any(map(is_picture_name, names)):
         return ["label"] if all(part_of(Path(name)) for name in archives) else []
-    return _held_by_names([name for name in names if is_picture_name(name)])
+    pictures = [name for name in names if is_picture_name(name)]
+    return _held_by_names(pictures) if 2 * len(pictures) > len(names) else []  # else there are some beside texts
 
 
 def _held_by_names(names: Sequence[str]) -> list[str]:

@@ -3,9 +3,9 @@
 mnist, fashion_mnist    IDX files; the last 5,000 of the training part validate
 cifar10                 two archives of folders
 flickr8k                five captions a picture
-multi30k-images:de      those of its pictures that Multi30k describes too, in en, de, fr or cs; parts as Flickr8k has them
+multi30k-images:de      pictures of Flickr8k, in its parts, with the sentence of Multi30k in en, de, fr or cs
 easy_vqa                questions on drawn shapes
-vqa_rad, vqa_rad:closed questions on radiology pictures; those alone that are answered by one of a few words (mostly yes, no)
+vqa_rad                 questions on radiology pictures; vqa_rad:closed, those alone that have few possible answers
 msvd                    clips as features of their frames; those of five are at hand, none of which has captions
 """
 
@@ -15,7 +15,6 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-
 
 from ..errors import DataError
 from ..wording import counted
@@ -201,4 +200,3 @@ READERS: dict[str, Callable[[str], SeenParts]] = {
     **{name: _scenes(name) for name in SCENE_SETS},
 }
 FORMS = {"multi30k-images": ("", *LANGUAGES), "vqa_rad": ("", "closed")}
-

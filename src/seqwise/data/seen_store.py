@@ -16,7 +16,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from .batch import Batch, Images, Noise, Regions, Tokens
+from .augmentation import Augmentation
+from .batch import Batch, Images, Noise, Regions, Tokens, next_token_batch
 from .pair_store import Rows
 from .seen import SeenRow
 from .text_examples import AnswerColumn, Column, sample_by_answer, shuffled_by_length
@@ -168,10 +169,15 @@ class SeenStore:
     def batch(self, chosen: np.ndarray | slice) -> Batch:
         chosen = np.arange(len(self))[chosen] if isinstance(chosen, slice) else chosen
         inputs: dict[str, Images | Regions | Tokens | Noise] = {"image": self.pictures.field(self.picture_of[chosen])}
-        if self.tokens is not None:
-            inputs["tokens"] = self.tokens.padded(chosen)
         if self.noise is not None:
             inputs["noise"] = self.noise.field(chosen)
+        if self.tokens is None:
+            return Batch(inputs, {name: column.field(chosen) for name, column in self.targets.items()})
+        words = self.tokens.padded(chosen)
+        if not self.targets:  # a caption is its own target, one step ahead
+            caption = next_token_batch(words.ids, words.is_token)
+            return Batch({**inputs, **caption.inputs}, caption.targets)
+        inputs["tokens"] = words
         return Batch(inputs, {name: column.field(chosen) for name, column in self.targets.items()})
 
     def in_order_of_length(self, batch_size: int) -> list[np.ndarray]:
@@ -188,10 +194,19 @@ def noise_of(shape: tuple[int, int], seed: tuple[int, ...]) -> Noise:
 
 class SeenBatches:
     """Batches of rows of about the same lengths, in an order that is shuffled anew in each epoch; the batch of any step
-    by itself. `num_noise` numbers of chance are drawn for each row from (seed, step), where a model asks for such."""
+    by itself. `num_noise` numbers of chance are drawn for each row from (seed, step), where a model asks for such; so
+    is how pictures are changed by an `augmentation`."""
 
-    def __init__(self, store: SeenStore, *, batch_size: int, seed: int = 0, num_noise: int = 0):
-        self.store, self.seed, self.num_noise = store, seed, num_noise
+    def __init__(
+        self,
+        store: SeenStore,
+        *,
+        batch_size: int,
+        seed: int = 0,
+        num_noise: int = 0,
+        augmentation: Augmentation | None = None,
+    ):
+        self.store, self.seed, self.num_noise, self.augmentation = store, seed, num_noise, augmentation
         self.batch_size = min(batch_size, len(store))
         self.steps_per_epoch = -(-len(store) // self.batch_size)
         self._epoch = -1
@@ -202,7 +217,9 @@ class SeenBatches:
             self._batches = shuffled_by_length(self.store.lengths, self.batch_size, (self.seed, epoch))
             self._epoch = epoch
         found = self.store.batch(self._batches[place])
-        if not self.num_noise:
-            return found
-        noise = noise_of((len(found), self.num_noise), (self.seed, step))
-        return replace(found, inputs={**found.inputs, "noise": noise})
+        inputs, seen = dict(found.inputs), found.inputs["image"]
+        if self.augmentation and isinstance(seen, Images):  # what frozen eyes saw is seen once for all
+            inputs["image"] = self.augmentation(seen, (self.seed, step))
+        if self.num_noise:
+            inputs["noise"] = noise_of((len(found), self.num_noise), (self.seed, step))
+        return replace(found, inputs=inputs)

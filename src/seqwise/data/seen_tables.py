@@ -1,4 +1,4 @@
-"""Tables that name pictures -> rows: captions, questions, labels. What names nothing that is there is left out, and told.
+"""Tables that name pictures -> rows: captions, questions, labels. Rows without a picture are left out, and told.
 
 A picture is named by its path below the folder, by its file name where no other file has it, by that without its
 suffix, or, of a clip, by the folder of its frames.
@@ -86,7 +86,9 @@ class SeenTable:
     columns: tuple[str, ...]
 
 
-def read_rows(path: Path, asks_for: str, places: Places, given: Sequence[str], *, needs_answers: bool = True) -> SeenTable:
+def read_rows(
+    path: Path, asks_for: str, places: Places, given: Sequence[str], *, needs_answers: bool = True
+) -> SeenTable:
     """The rows of a table that ask for a caption, an answer or a label; several captions of a picture in one row."""
     table = read_seen_table(path)
     roles = seen_roles(table, given)
@@ -119,7 +121,9 @@ def read_rows(path: Path, asks_for: str, places: Places, given: Sequence[str], *
     notes = [f"{path.name}: " + ", ".join(f"{role}s are in {roles[role]}" for role in needed)]
     if missing:
         many = counted(len(missing), "picture", "pictures")
-        notes.append(f"{path.name}: {many} not in {places.where}, left out with what is said of them: {named([*missing])}")
+        notes.append(
+            f"{path.name}: {many} not in {places.where}, left out with what is said of them: {named([*missing])}"
+        )
     if empty:
         notes.append(f"{path.name}: {counted(empty, 'row')} without a {needed[-1]} left out")
     if asks_for == "caption":
@@ -161,5 +165,3 @@ def _gathered(rows: Sequence[SeenRow]) -> list[SeenRow]:
     for row in rows:
         texts.setdefault(row.frames, []).extend(row.texts)
     return [SeenRow(frames, tuple(found)) for frames, found in texts.items()]
-
-

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..data.annotated import LabelledData
+from ..data.augmentation import Augmentation
 from ..data.examples import ExampleData, Examples, ExampleStore
 from ..data.schema import ImageSpec, LabelSpec, NumberSpec, RegionSpec, Schema, TokenSpec
 from ..data.seen import SeenData
@@ -52,8 +53,13 @@ class AnswerGoal:
         if isinstance(store, TextStore):
             return RowBatches(store, batch_size=config.batch_size, seed=config.seed)
         if isinstance(store, SeenStore):
-            noise = noise_for(model)
-            return SeenBatches(store, batch_size=config.batch_size, seed=config.seed, num_noise=noise)
+            return SeenBatches(
+                store,
+                batch_size=config.batch_size,
+                seed=config.seed,
+                num_noise=noise_for(model),
+                augmentation=Augmentation(config.flip, config.shift, config.cutout),
+            )
         return Examples(store, batch_size=config.batch_size, seed=config.seed)
 
     def sequences(self, store: Store, model: Answerer) -> list[Any]:

@@ -12,6 +12,7 @@ from torch import nn
 from ..checks import check_family
 from ..data.schema import (
     ALIGNMENT,
+    CAPTION,
     CHOICE,
     LABEL,
     LABELS,
@@ -20,6 +21,7 @@ from ..data.schema import (
     NEXT_TOKEN,
     NEXT_VALUES,
     NUMBER,
+    PICTURE,
     PICTURES,
     PICTURES_AND_WORDS,
     RECONSTRUCTION,
@@ -35,10 +37,13 @@ from ..data.schema import (
 from ..machine import check_memory
 from .bert import SIZES as BERT_SIZES
 from .bert import BERTConfig, build_bert
+from .captioner import CaptionerConfig, build_captioner
 from .contract import HasNumParameters
 from .conv import ConvConfig, build_conv
 from .crossmodal import CrossmodalConfig, build_crossmodal
+from .draw import DRAWConfig, build_draw
 from .elmo import ELMoConfig, build_elmo
+from .glimpse import GlimpseConfig, build_glimpse
 from .gpt import SIZES as GPT_SIZES
 from .gpt import GPTConfig, build_gpt
 from .hmm import HMMConfig
@@ -141,6 +146,8 @@ FROM_A_QUESTION = {**BY_GRADIENTS, SPAN: "gradients"}
 BY_A_STATE = {**FROM_A_QUESTION, RECONSTRUCTION: "gradients"}
 """All that was read must pass through a state of fixed size: so a row can be written again only by who understood it.
 Who still sees the row copies it, and who sees the last tokens alone never can."""
+SINGLE_PICTURES = (frozenset({"images"}),)
+"""Pixels, which what was found in pictures beforehand does not have any more."""
 MODELS = {
     "ngram": Family(
         NgramConfig,
@@ -244,6 +251,37 @@ MODELS = {
         "none: it reads all of a text at once",
         "a word's vector knows what comes after it; learned once from raw text, tuned for every task",
         sizes=BERT_SIZES,
+    ),
+    "captioner": Family(
+        CaptionerConfig,
+        build_captioner,
+        {CAPTION: "gradients"},
+        2015,
+        "the decoder's h, and the places of the picture that it attends to",
+        "the source need not be words: a picture is read place by place, and each word shows where it looked",
+        reads=(*PICTURES, *PICTURES_AND_WORDS),
+        tokenizer={"kind": "word", "lower_case": True},
+        use="caption",
+    ),
+    "glimpse": Family(
+        GlimpseConfig,
+        build_glimpse,
+        {LABEL: "gradients"},
+        2014,
+        "h, of fixed size, and where it looks",
+        "the cost grows with the number of glimpses, not with the picture",
+        reads=SINGLE_PICTURES,
+    ),
+    "draw": Family(
+        DRAWConfig,
+        build_draw,
+        {PICTURE: "gradients"},
+        2015,
+        "the canvas, and h and c of both networks",
+        "a picture is painted step by step, by what is still missing",
+        reads=SINGLE_PICTURES,
+        takes_part=False,
+        use="generate",
     ),
     "crossmodal": Family(
         CrossmodalConfig,

@@ -35,6 +35,7 @@ from ..layers.feed_forward import FeedForward
 from ..layers.multi_head import SelfAttention
 from ..layers.notes import tap
 from ..layers.positions import rotary_table
+from ..layers.products import Linear
 from ..layers.stream import Stream
 from .adapters import AdaptedConfig
 from .build import build_model, check_heads, check_turns
@@ -140,7 +141,7 @@ class BERTBody(nn.Module):
         turns = rotary_table(config.context, D // config.num_heads) if is_rotary else None  # (C, K/2)
         self.register_buffer("turns", turns, persistent=False)
         self.norm = nn.LayerNorm(E, eps=config.norm_epsilon)
-        self.widen = nn.Linear(E, D) if E != D else None
+        self.widen = Linear(E, D) if E != D else None
         self.dropout = Dropout(config.dropout)
         self.blocks = nn.ModuleList(Block(config) for _ in range(1 if config.shared_layers else config.num_layers))
         self.pooler = nn.Linear(D, D)

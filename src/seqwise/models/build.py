@@ -90,6 +90,8 @@ class NeuralConfig:
     the two vectors point (cosine)."""
     label_weights: Literal["none", "balanced"] = "none"
     """Labels: let rare ones weigh more in the objective, so that each label weighs as much as another."""
+    label_smoothing: float = 0.0
+    """Labels: share of the objective that asks for every label alike, so that none is thought to be certain."""
     threshold: float = 0.5
     """Two labels: how probable the rarer one must be to be the answer. Several labels: how probable each must be."""
     max_answer: int = 30
@@ -123,6 +125,8 @@ class NeuralConfig:
 
     def __post_init__(self) -> None:
         check_sizes(self)
+        if not 0 <= self.label_smoothing < 1:
+            raise ConfigError(f"model.label_smoothing = {self.label_smoothing} should lie in [0, 1).")
         if not 0 < self.threshold < 1:
             raise ConfigError(f"model.threshold = {self.threshold} should lie between 0 and 1.")
         if self.max_answer < 1:
@@ -254,7 +258,14 @@ def _label(body: Body, width: int, config: NeuralConfig, spec: Spec) -> nn.Modul
     assert isinstance(spec, LabelSpec)
     weights = balanced(spec.counts) if config.label_weights == "balanced" else None
     rarer = int(np.argmin(spec.counts)) if len(spec.counts) == 2 and spec.counts[0] != spec.counts[1] else 1
-    return LabelHead(_pooling(width, config), spec.size, weights=weights, threshold=config.threshold, rarer=rarer)
+    return LabelHead(
+        _pooling(width, config),
+        spec.size,
+        weights=weights,
+        smoothing=config.label_smoothing,
+        threshold=config.threshold,
+        rarer=rarer,
+    )
 
 
 def _labels(body: Body, width: int, config: NeuralConfig, spec: Spec) -> nn.Module:

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from ..data.batch import Images, Regions
 from ..data.schema import ImageSpec, RegionSpec, Schema
+from ..errors import ConfigError
 from ..layers.residual_grid import PixelScaling, ResidualGrid
 from .build import NeuralConfig
 
@@ -26,15 +27,33 @@ IMAGE = "image"
 
 
 @dataclass(frozen=True)
-class SeeingConfig(NeuralConfig):
+class EyesConfig:
+    """What eyes can be told."""
+
+    widths: list[int] = field(default_factory=lambda: [24, 64, 128])
+    """Eyes: channels of the finest grid of cells, and of each stage behind it, which halves width and height."""
+    blocks_per_stage: int = 1
+    """Eyes: convolutions with a shortcut in each stage."""
+    eye_stride: int = 1
+    """Eyes: pixels from one cell of the finest grid to the next."""
+
+    def check_eyes(self) -> None:
+        if not self.widths or min(self.widths) < 1:
+            raise ConfigError(f"model.widths = {self.widths} should be numbers of channels, each at least 1.")
+        if self.blocks_per_stage < 0 or self.eye_stride < 1:
+            raise ConfigError(
+                f"model.blocks_per_stage = {self.blocks_per_stage} should not be negative, and model.eye_stride = "
+                f"{self.eye_stride} should be at least 1."
+            )
+
+
+@dataclass(frozen=True)
+class SeeingConfig(EyesConfig, NeuralConfig):
     """What every family that looks at pictures can be told; each adds its own."""
 
-    widths: list[int] = field(default_factory=lambda: [32, 64, 128])
-    """Channels of each stage of the eyes; each stage after the first halves width and height."""
-    blocks_per_stage: int = 1
-    """Pairs of convolutions in each stage."""
-    stem_stride: int = 1
-    """Pixels from one cell of the first stage to the next: 4 looks at 64 x 64 pixels ten times as fast as 1."""
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.check_eyes()
 
 
 class Eyes(Protocol):
@@ -86,11 +105,11 @@ def grid_boxes(h: int, w: int) -> Tensor:
     return torch.stack([left, top, left + 1 / w, top + 1 / h], dim=-1).flatten(0, 1)
 
 
-def eyes_for(config: SeeingConfig, schema: Schema) -> GridEyes | RegionEyes:
+def eyes_for(config: EyesConfig, schema: Schema) -> GridEyes | RegionEyes:
     """What looks at the pictures of this schema."""
     spec = schema.specs[schema.inputs[IMAGE]]
     if isinstance(spec, RegionSpec):
         return RegionEyes(spec.feature_dim)
     assert isinstance(spec, ImageSpec)
     scaling = PixelScaling(spec.mean, spec.scale)
-    return GridEyes(scaling, ResidualGrid(spec.size, config.widths, config.blocks_per_stage, config.stem_stride))
+    return GridEyes(scaling, ResidualGrid(spec.size, config.widths, config.blocks_per_stage, config.eye_stride))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ...data.schema import ImageSpec
 from ...goals.goal import Facts
 
 LABEL_SIZES: dict[str, dict[str, Any]] = {
@@ -34,6 +35,7 @@ PICTURE_SIZES: dict[str, dict[str, Any]] = {
     "crossmodal": {"num_layers": 2, "model_dim": 64, "num_heads": 4, "pooling": "mean"},
 }
 HAVE_A_CONTEXT = ("gpt", "bert")  # a longest row that they can read
+MAX_GLIMPSE, SEEN_DIMLY = 12, 0.8  # pixels of a patch; share of a picture that the widest patch covers
 MAX_STEPS = 400  # of a text that a network reads; what stands in the middle of longer ones is left out
 SMALL_TEXT = 2_000_000  # tokens: networks see them often, and more is dropped
 TEXT_EPOCHS = 12
@@ -87,7 +89,22 @@ def _picture_sizes(model_name: str, facts: Facts) -> tuple[dict[str, Any], dict[
         "warmup_steps": 50,
         "num_samples": 0,
     }
+    if model_name == "glimpse":
+        training |= {
+            "batch_size": max(1, min(128, facts.train_tokens // 8)),
+            "learning_rate": 5e-3,
+            "weight_decay": 0.0,
+        }
+        return _glimpse_sizes(facts), training
     return dict(PICTURE_SIZES[model_name]), training
+
+
+def _glimpse_sizes(facts: Facts) -> dict[str, Any]:
+    """Patches of about a quarter of the picture, and as many scales as it takes to see most of it dimly."""
+    assert isinstance(facts.picture, ImageSpec)
+    side = max(facts.picture.height, facts.picture.width)
+    size = min(MAX_GLIMPSE, max(3, round(side / 3.5)))
+    return {"glimpse_size": size, "num_scales": 1 + max(0, math.ceil(math.log2(SEEN_DIMLY * side / size)))}
 
 
 def _sequence_sizes(model_name: str, facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
