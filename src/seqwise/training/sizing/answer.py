@@ -11,6 +11,7 @@ from typing import Any
 
 from ...data.schema import ImageSpec
 from ...goals.goal import Facts
+from . import pictures_and_words
 
 LABEL_SIZES: dict[str, dict[str, Any]] = {
     "window": {"window": 8, "embed_dim": 16, "model_dim": 128, "pooling": "mean"},
@@ -32,7 +33,6 @@ TEXT_SIZES: dict[str, dict[str, Any]] = {
 }
 PICTURE_SIZES: dict[str, dict[str, Any]] = {
     "conv": {"pooling": "mean"},
-    "crossmodal": {"num_layers": 2, "model_dim": 64, "num_heads": 4, "pooling": "mean"},
 }
 HAVE_A_CONTEXT = ("gpt", "bert")  # a longest row that they can read
 MAX_GLIMPSE, SEEN_DIMLY = 12, 0.8  # pixels of a patch; share of a picture that the widest patch covers
@@ -52,6 +52,8 @@ def sizes(model_name: str, facts: Facts) -> tuple[dict[str, Any], dict[str, Any]
     if model_name == "ngram":
         by_rule = COUNTED_ORDERS.get(facts.tokenizer, WORD_ORDER)
         return {"order": 0 if facts.tokens <= MAX_CHOSEN else by_rule}, {}
+    if facts.picture is not None and facts.tokens:
+        return pictures_and_words.sizes(facts)
     if facts.picture is not None:
         return _picture_sizes(model_name, facts)
     return (_text_sizes if facts.tokens else _sequence_sizes)(model_name, facts)
