@@ -14,6 +14,7 @@ from ..errors import ConfigError, SeqwiseError
 from ..wording import as_typed
 from . import options as shared
 from .answer_command import answer
+from .ask_command import ask
 from .caption_command import caption
 from .data_commands import data_app
 from .embed_command import embed, search, similarity
@@ -443,6 +444,7 @@ def check(
 app.command()(probe)
 app.command()(answer)
 app.command()(caption)
+app.command()(ask)
 app.command()(fill)
 app.command()(words)
 app.command()(embed)
