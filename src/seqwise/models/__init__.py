@@ -291,7 +291,6 @@ MODELS = {
         "a picture is painted step by step, by what is still missing",
         reads=SINGLE_PICTURES,
         takes_part=False,
-        use="generate",
     ),
     "crossmodal": Family(
         CrossmodalConfig,
