@@ -315,11 +315,12 @@ def test_the_eyes_path_lies_where_it_looked() -> None:
 
 def test_a_canvas_is_shown_step_by_step() -> None:
     steps = [
-        {"canvas": torch.full((1, 1, 5, 5), step / 4), "writing window": torch.tensor([[0.0, 0.0, 0.2 * step, 0.4]])}
+        {"canvas": torch.full((1, 20), step / 2), "write box": torch.tensor([[0.0, 0.0, 0.2 * step, 0.4]])}
         for step in range(4)
     ]
-    found = painting_of(_recorded(*steps))
-    assert found.canvases[:, 0, 0, 0].tolist() == [0, 64, 128, 191]
+    found = painting_of(_recorded(*steps), Images(torch.zeros(1, 1, 1, 4, 5, dtype=torch.uint8)))
+    assert found.canvases.shape == (4, 4, 5, 1)
+    assert found.canvases[:, 0, 0, 0].tolist() == [128, 159, 186, 208]
     assert found.reads is None
     assert found.writes[3] == pytest.approx([0, 0, 0.6, 0.4])
 
