@@ -320,14 +320,9 @@ def inspect(
     max_lags: Annotated[int, typer.Option(help="How many steps back gradients and influence are followed.")] = 100,
     pairs: Annotated[str | None, typer.Option(help="File of minimal pairs: beginning TAB good TAB bad.")] = None,
     image: Annotated[
-        str | None,
-        typer.Option(
-            help="Picture to look at, or a folder with the frames of a clip.", show_default="a row of the held-out part"
-        ),
+        str | None, typer.Option(help="Picture to look at, or a folder with the frames of a clip.")
     ] = None,
-    row: Annotated[
-        int, typer.Option(help="Numbers, labels, tags, pictures: row of the held-out part to read, from 0.")
-    ] = 0,
+    row: Annotated[int, typer.Option(help="Row of the held-out part to read or look at, from 0.")] = 0,
     phrase: Annotated[
         str | None,
         typer.Option(
@@ -351,16 +346,8 @@ def inspect(
     from .inspecting import inspect_runs
 
     sizes: dict[str, Any] = {"max_tokens": max_tokens, "beam_width": beam_width, "search_tokens": search_tokens}
-    asked: dict[str, Any] = {
-        "max_lags": max_lags,
-        "pairs": pairs,
-        "image": image,
-        "row": row,
-        "phrase": phrase,
-        "word": word,
-        "seed": seed,
-    }
-    options = InspectOptions(**sizes, **asked, analogies=tuple(analogy or ()))
+    asked: dict[str, Any] = {"max_lags": max_lags, "pairs": pairs, "row": row, "image": image, "seed": seed}
+    options = InspectOptions(**sizes, **asked, phrase=phrase, word=word, analogies=tuple(analogy or ()))
     inspect_runs(runs, text, target=target, out=out, options=options, as_json=as_json)
 
 
