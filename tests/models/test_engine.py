@@ -37,9 +37,9 @@ from seqwise.errors import ConfigError, DataError
 from seqwise.inspection import record
 from seqwise.layers.int8 import to_int8
 from seqwise.models import MODELS
+from seqwise.models import engine as engine_module
 from seqwise.models.adapters import adapt
 from seqwise.models.contract import State, select_rows
-from seqwise.models import engine as engine_module
 from seqwise.models.engine import ROWS_SETTING, SETTING, Compiles, Use, compiled_step, engine, max_rows
 
 pytestmark = pytest.mark.usefixtures("compiled")

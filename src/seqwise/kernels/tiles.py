@@ -139,7 +139,7 @@ def _load(builder, start, j, kind):
 
 
 def _fetch(builder, place):
-    """Ask for what stands here, so that it is in the cache when its turn comes; behind the last row this is harmless."""
+    """Ask for what stands here: then it is in the cache when its turn comes. Behind the last row this is harmless."""
     kind = ir.FunctionType(ir.VoidType(), [BYTE.as_pointer(), INT, INT, INT])
     fetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
     builder.call(fetch, [builder.bitcast(place, BYTE.as_pointer()), INT(0), INT(3), INT(1)])
