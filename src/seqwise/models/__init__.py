@@ -259,6 +259,7 @@ MODELS = {
         2019,
         "none: it reads all of a text at once",
         "a word's vector knows what comes after it; learned once from raw text, tuned for every task",
+        reads=(*SEQUENCES, *PICTURES),
         sizes=BERT_SIZES,
     ),
     "captioner": Family(
@@ -290,7 +291,6 @@ MODELS = {
         "a picture is painted step by step, by what is still missing",
         reads=SINGLE_PICTURES,
         takes_part=False,
-        use="generate",
     ),
     "crossmodal": Family(
         CrossmodalConfig,
