@@ -379,8 +379,8 @@ class TrainedRun:
 
         if not isinstance(self.task, QuestionsTask):
             raise ConfigError(
-                f"{self.path} is a {self.run.config.model_name} model of {self.run.config.task}: it answers no questions "
-                "on pictures. Train one that does: seqwise train scenes --model crossmodal."
+                f"{self.path} is a {self.run.config.model_name} model of {self.run.config.task}: it answers no "
+                "questions on pictures. Train one that does: seqwise train scenes --model crossmodal."
             )
         told = self.answer_texts([(str(image), question) for question in questions])
         return [dict(list(one["probabilities"].items())[:num]) for one in told]
