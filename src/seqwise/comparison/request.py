@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..data.pipes import owned
-from ..data.schema import BOUNDS, UNRANKED, STARTS
+from ..data.schema import BOUNDS, STARTS, UNRANKED
 from ..errors import CheckpointError, ConfigError, did_you_mean
 from ..machine import available_cores, wanted_threads
 from ..models import MODELS

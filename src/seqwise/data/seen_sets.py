@@ -25,6 +25,7 @@ from .picture_sources import ArrayPictures, DrawnPictures, JoinedPictures, TarPi
 from .placed_pictures import PlacedPictures
 from .public import find_public
 from .region_files import RegionFiles
+from .scene_questions import SCENE_SETS, scene_rows
 from .seen import PictureSource, SeenRow
 from .seen_folders import SeenParts, read_idx
 from .seen_looks import FEATURE_SUFFIXES, files_below
@@ -183,6 +184,13 @@ def _msvd(_: str) -> SeenParts:
     return SeenParts({**parts, "test": [row for row in rows if not row.texts]}, RegionFiles(folder, files), notes)
 
 
+def _scenes(name: str) -> Callable[[str], SeenParts]:
+    def read(_: str) -> SeenParts:
+        return SeenParts(*scene_rows(name))
+
+    return read
+
+
 READERS: dict[str, Callable[[str], SeenParts]] = {
     "digits8x8": _digits,
     "moving-shapes": _moving("shapes"),
@@ -195,6 +203,7 @@ READERS: dict[str, Callable[[str], SeenParts]] = {
     "easy_vqa": _easy_vqa,
     "vqa_rad": _vqa_rad,
     "msvd": _msvd,
+    **{name: _scenes(name) for name in SCENE_SETS},
 }
 FORMS = {
     "multi30k-images": ("", *LANGUAGES),

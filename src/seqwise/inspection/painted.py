@@ -90,9 +90,7 @@ def write_painted(folder: Path, steps: np.ndarray, *, title: str, command: str, 
     return [folder / name for name in ("index.html", *files)]
 
 
-def painted_page(
-    files: dict[str, bytes], steps: np.ndarray, *, title: str, command: str, facts: dict[str, str]
-) -> str:
+def painted_page(files: dict[str, bytes], steps: np.ndarray, *, title: str, command: str, facts: dict[str, str]) -> str:
     """With its pictures inside."""
     N, T = steps.shape[:2]
     shown = {name: f"data:image/png;base64,{b64encode(content).decode()}" for name, content in files.items()}

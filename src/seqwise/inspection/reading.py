@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -55,6 +56,15 @@ class Column:
 
 
 @dataclass(frozen=True)
+class Picture:
+    """What was looked at, as the model sees it: in its size, and no finer."""
+
+    name: str
+    frames: np.ndarray | None
+    """(F, H, W, C) uint8: one, or those of a clip; None where only what was found in it is known."""
+
+
+@dataclass(frozen=True)
 class Reading:
     pieces: list[str]
     """START, the pieces of the text, and for pairs END. Examples: their steps alone."""
@@ -84,6 +94,8 @@ class Reading:
     """Where each word of a text that is answered begins and ends among the pieces; boundaries are no words."""
     steps: np.ndarray | None = None
     """Where among the pieces each step stands that was read, (R, T'), -1 for padding; None where they are the same."""
+    picture: Picture | None = None
+    """What was looked at beside the text, if anything was."""
     notes: list[str] = field(default_factory=list)
     """What a reader should know: text that was cut, characters never seen."""
 
@@ -169,11 +181,15 @@ def pieces_in(tokenizer: Tokenizer, ids: Sequence[int], text: str) -> list[str]:
     ]
 
 
+def known_before(batch: Batch) -> dict[str, Any]:
+    """What a text is written about, whole before its first token; nothing of running text."""
+    return {name: field for name, field in batch.inputs.items() if name != "tokens"}
+
+
 def prompt_of(batch: Batch) -> Batch:
-    """What is known before the first token: the boundary, or the source, which may be a picture."""
-    sources = {name: field for name, field in batch.inputs.items() if name != "tokens"}
-    if sources:
-        return Batch(sources, {})
+    """What is known before the first token: the boundary, or the source, or the picture."""
+    if known := known_before(batch):
+        return Batch(known, {})
     return Batch({"tokens": Tokens(batch.inputs["tokens"].ids[:, :1])}, {})
 
 
@@ -187,7 +203,7 @@ def later_steps(reading: Reading, count: int) -> Sequence[int]:
 def read_batch(
     model: LanguageModel, tokenizer: Tokenizer, batch: Batch, pieces: list[str], ids: list[int], notes: list[str]
 ) -> Reading:
-    """A batch of one row."""
+    """What each token cost, and what was expected instead: by `score`, and by `start` and `step`."""
     with evaluating(model):
         with record(model) as trace:
             log_probs, _ = model.score(batch)
@@ -201,7 +217,7 @@ def _expected(model: LanguageModel, tokenizer: Tokenizer, batch: Batch) -> list[
     inputs, found = batch.inputs["tokens"].ids, []
     log_probs, state = model.start(prompt_of(batch))
     for t in range(inputs.shape[1]):
-        found.append(most_probable(log_probs[0], tokenizer, ends=len(batch.inputs) > 1))
+        found.append(most_probable(log_probs[0], tokenizer, ends=bool(known_before(batch))))
         if t + 1 < inputs.shape[1]:
             log_probs, state = model.step(inputs[:, t + 1], state)
     return found

@@ -25,6 +25,7 @@ from .crf import LinearChainCRF
 from .feed_forward import ACTIVATIONS
 from .fused_likelihood import fused_loss
 from .notes import note
+from .products import Linear
 from .stream import Prediction, Stream, log_prob_of, only_scored
 
 LOG_TWO_PI = math.log(2 * math.pi)
@@ -38,7 +39,7 @@ class NextTokenHead(nn.Module):
 
     def __init__(self, model_dim: int, vocab_size: int, *, tied_to: nn.Embedding | None = None, bias: bool = False):
         super().__init__()
-        self.output = nn.Linear(model_dim, vocab_size, bias=bias)
+        self.output = Linear(model_dim, vocab_size, bias=bias)
         if bias:
             nn.init.zeros_(self.output.bias)
         if tied_to is None:
@@ -76,10 +77,10 @@ class MaskedTokenHead(nn.Module):
         super().__init__()
         vocab_size, embed_dim = tied_to.weight.shape
         self.activation = ACTIVATIONS[activation]
-        self.transform, self.norm = nn.Linear(model_dim, embed_dim), nn.LayerNorm(embed_dim, eps=epsilon)
+        self.transform, self.norm = Linear(model_dim, embed_dim), nn.LayerNorm(embed_dim, eps=epsilon)
         nn.init.normal_(self.transform.weight, std=0.02)
         nn.init.zeros_(self.transform.bias)
-        self.output = nn.Linear(embed_dim, vocab_size)
+        self.output = Linear(embed_dim, vocab_size)
         self.output.weight = tied_to.weight
         nn.init.zeros_(self.output.bias)
 

@@ -185,7 +185,7 @@ class GlimpseBody(nn.Module):
         with torch.no_grad():
             place = place.clamp(-1, 1)
             patch = self.retina(blurred, place)  # (3), (B, S, C, g, g)
-            note(self, "glimpse", patch.flatten(1))
+            note(self, "glimpse", patch)
             seen = ((patch - self.scaling.mean) / self.scaling.scale).flatten(1)
         what, where = relu(self.from_patch(seen)), relu(self.from_place(place))
         g = relu(self.glimpse(torch.cat([what, where], dim=-1)))  # (4)
