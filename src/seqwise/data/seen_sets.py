@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from ..errors import DataError
 from ..wording import counted
@@ -78,7 +78,7 @@ def _idx(name: str) -> Callable[[str], SeenParts]:
     def read(form: str) -> SeenParts:
         found = read_idx(next(iter(find_public(name).values())).parent)
         if form == TRANSLATED:
-            found.pictures = PlacedPictures(found.pictures, TRANSLATED_SIDE)
+            found.pictures = PlacedPictures(cast(PictureSource, found.pictures), TRANSLATED_SIDE)
             found.notes.append(f"each picture lies somewhere on a black one of {TRANSLATED_SIDE} x {TRANSLATED_SIDE}")
         rows = found.parts["train"]
         if len(rows) > 2 * VALID_DIGITS:
