@@ -44,7 +44,7 @@ ANY_FILE = ("file", "filename", "file_name", "filepath", "path", "id")
 KNOWN_NAMES = frozenset(name for names in COLUMNS.values() for name in names)
 ASKED = {"caption": ("image", "caption"), "answer": ("image", "question", "answer"), "label": ("image", "label")}
 """By what is asked for: the columns that it takes."""
-TASK_OF = {"label": "images", "caption": "captions", "answer": "questions", "picture": "paint"}
+TASK_OF = {"label": "images", "caption": "captions", "answer": "questions", "picture": "paint", "choice": "seen-choice"}
 SETS = {
     "digits8x8": ("label", "picture"),
     "moving-shapes": ("caption",),
@@ -57,6 +57,11 @@ SETS = {
     "msvd": ("caption",),
     "easy_vqa": ("answer", "picture"),
     "vqa_rad": ("answer", "picture"),
+    "scenes": ("answer", "picture"),
+    "scenes-regions": ("answer",),
+    "scenes-choices": ("choice",),
+    "scenes-entailment": ("answer",),
+    "scenes-captions": ("caption",),
 }
 """By the name of a set, before a colon: what may be asked of it, the first where nobody said."""
 TOKEN_LINE = re.compile(r"(\S+\.\w+)#(\w+)\t(.*)")
