@@ -18,7 +18,7 @@ from safetensors.torch import load, save
 from seqwise.data.batch import Batch
 from seqwise.data.binarised import scored_batch
 from seqwise.data.pair_store import Rows
-from seqwise.data.schema import LABEL, PICTURE, SEQUENCES
+from seqwise.data.schema import LABEL, PICTURE
 from seqwise.data.seen import SeenRow
 from seqwise.data.seen_store import Pixels, SeenStore, noise_of
 from seqwise.data.text_examples import AnswerColumn, Column
@@ -102,12 +102,12 @@ def needs(case: Case, check: str) -> None:
 
 
 def test_every_family_that_looks_at_pictures_alone_is_covered() -> None:
-    """Those that read no sequences, or answer for pictures what they answer for sequences."""
+    """Captions have their own suite (test_captioner.py)."""
     looking = {
         (name, kind)
         for name, row in MODELS.items()
         for kind in row.learns
-        if row.can_read(frozenset({"images"})) and (kind in (LABEL, PICTURE) or not row.can_read(*SEQUENCES))
+        if row.can_read(frozenset({"images"})) and kind in (LABEL, PICTURE)
     }
     assert {(case.family, case.kind) for case in CASES} == looking
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..data.schema import LABEL, MASKED_TOKEN, NEXT_TOKEN, NEXT_VALUES, SEQUENCE
+from ..data.schema import LABEL, MASKED_TOKEN, NEXT_TOKEN, NEXT_VALUES, PICTURE, SEQUENCE
 from ..errors import ConfigError, did_you_mean
 from ..models import MODELS, Family
 from ..models.ngram_family import METHODS
@@ -77,6 +77,7 @@ NOT_RANKED = {
     MASKED_TOKEN: "it learns hidden words, what stands before and behind them being known, and a product of such "
     "probabilities (pseudo-perplexity) is no likelihood of a text that could be ranked with others. Compare it where "
     "there are labels or tags",
+    PICTURE: "it learns to paint such pictures, and is scored by a bound, which is no likelihood",
 }
 """By kind of target: why who learns it from the same data cannot be set beside the others."""
 

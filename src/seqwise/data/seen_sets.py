@@ -1,6 +1,7 @@
 """Sets of pictures that have a name, as they are published: their parts, their pictures, and what is said of them.
 
 mnist, fashion_mnist    IDX files; the last 5,000 of the training part validate
+mnist:translated        each digit somewhere on a black picture of 60 x 60; fashion_mnist too
 cifar10                 two archives of folders
 flickr8k                five captions a picture
 multi30k-images:de      pictures of Flickr8k, in its parts, with the sentence of Multi30k in en, de, fr or cs
@@ -21,13 +22,16 @@ from ..wording import counted
 from .files import lines_of, read_text
 from .label_folders import one_line
 from .picture_sources import ArrayPictures, DrawnPictures, JoinedPictures, TarPictures, ZipPictures
+from .placed_pictures import PlacedPictures
 from .public import find_public
 from .region_files import RegionFiles
+from .scene_questions import SCENE_SETS, scene_rows
 from .seen import PictureSource, SeenRow
 from .seen_folders import SeenParts, read_idx
 from .seen_looks import FEATURE_SUFFIXES, files_below
 
 VALID_DIGITS = 5_000  # of the training part of mnist, the last ones
+TRANSLATED, TRANSLATED_SIDE = "translated", 60  # pixels
 LANGUAGES = ("en", "de", "fr", "cs")
 FLICKR_PARTS = {"train": "train", "valid": "dev", "test": "test"}
 
@@ -68,8 +72,11 @@ def _moving(kind: str) -> Callable[[str], SeenParts]:
 
 
 def _idx(name: str) -> Callable[[str], SeenParts]:
-    def read(_: str) -> SeenParts:
+    def read(form: str) -> SeenParts:
         found = read_idx(next(iter(find_public(name).values())).parent)
+        if form == TRANSLATED:
+            found.pictures = PlacedPictures(found.pictures, TRANSLATED_SIDE)
+            found.notes.append(f"each picture lies somewhere on a black one of {TRANSLATED_SIDE} x {TRANSLATED_SIDE}")
         rows = found.parts["train"]
         if len(rows) > 2 * VALID_DIGITS:
             found.parts = {**found.parts, "train": rows[:-VALID_DIGITS], "valid": rows[-VALID_DIGITS:]}
@@ -177,6 +184,13 @@ def _msvd(_: str) -> SeenParts:
     return SeenParts({**parts, "test": [row for row in rows if not row.texts]}, RegionFiles(folder, files), notes)
 
 
+def _scenes(name: str) -> Callable[[str], SeenParts]:
+    def read(_: str) -> SeenParts:
+        return SeenParts(*scene_rows(name))
+
+    return read
+
+
 READERS: dict[str, Callable[[str], SeenParts]] = {
     "digits8x8": _digits,
     "moving-shapes": _moving("shapes"),
@@ -189,5 +203,11 @@ READERS: dict[str, Callable[[str], SeenParts]] = {
     "easy_vqa": _easy_vqa,
     "vqa_rad": _vqa_rad,
     "msvd": _msvd,
+    **{name: _scenes(name) for name in SCENE_SETS},
 }
-FORMS = {"multi30k-images": ("", *LANGUAGES), "vqa_rad": ("", "closed")}
+FORMS = {
+    "multi30k-images": ("", *LANGUAGES),
+    "vqa_rad": ("", "closed"),
+    "mnist": ("", TRANSLATED),
+    "fashion_mnist": ("", TRANSLATED),
+}

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from ..data.batch import Batch, Images, Regions, Tokens
 from ..data.schema import CAPTION, LABEL, ImageSpec, LabelSpec, Schema
 from ..layers.stream import Stream
-from ..models.contract import evaluating
+from ..models.contract import Answerer, Model, evaluating
 from ..models.headed import HeadedModel
 from .glimpses import Glimpses, Painting, glimpses_of, painting_of
 from .occlusion import Occlusion, Scores, occlusion
@@ -52,7 +52,7 @@ class SeenPicture:
     notes: list[str] = field(default_factory=list)
 
 
-def see(model: Any, schema: Schema, reading: Reading) -> SeenPicture:
+def see(model: Model, schema: Schema, reading: Reading) -> SeenPicture:
     """Of a row that was read (seeing.py)."""
     assert reading.picture is not None
     seen, notes = reading.batch.inputs[IMAGE], list[str]()
@@ -66,11 +66,12 @@ def see(model: Any, schema: Schema, reading: Reading) -> SeenPicture:
         notes.append("there is more attention than a page holds: of each layer the mean over its heads is drawn")
     names, scores = ASKED[schema.kind](model, schema, reading) if schema.kind in ASKED else ([], None)
     rests_on = None if scores is None else occlusion(model, scores, reading.batch, names, _paint(schema))
-    glimpses = None
+    glimpses, painting = None, None
     if images is not None:
+        painting = painting_of(reading.trace, images)
         after_each = partial(_after_each, model, schema, reading, names) if schema.kind == LABEL else None
         glimpses = glimpses_of(reading.trace, images, names, after_each)
-    return SeenPicture(reading.picture, places, maps, glimpses, painting_of(trace), rests_on, notes)
+    return SeenPicture(reading.picture, places, maps, glimpses, painting, rests_on, notes)
 
 
 def _places(model: object, seen: Images | Regions) -> Places | None:
@@ -104,7 +105,7 @@ def _words(schema: Schema, reading: Reading) -> list[str]:
     return [piece.strip() or piece for piece in pieces]
 
 
-def _told_apart(model: Any, reading: Reading, words: list[str], places: Places | None) -> tuple[Trace, Looked]:
+def _told_apart(model: Model, reading: Reading, words: list[str], places: Places | None) -> tuple[Trace, Looked]:
     """Words and regions are told apart by their numbers: where these are the same, padding, which nobody looks at, is
     put behind the words, and they are read once more."""
     T = len(words)
@@ -130,7 +131,7 @@ def _told_apart(model: Any, reading: Reading, words: list[str], places: Places |
 # -- what is asked about -----------------------------------------------------------------------------------------------
 
 
-def _of_answers(model: Any, schema: Schema, reading: Reading) -> tuple[list[str], Scores]:
+def _of_answers(model: Answerer, schema: Schema, reading: Reading) -> tuple[list[str], Scores]:
     """The answer, the one that was wanted, and the next probable ones."""
     spec = schema.target(schema.main, LabelSpec)
     probable = [option.piece for option in reading.expected[-1]]
@@ -140,12 +141,13 @@ def _of_answers(model: Any, schema: Schema, reading: Reading) -> tuple[list[str]
 
     def scores(batch: Batch) -> Tensor:
         found = model.predict(batch).log_probs
+        assert found is not None
         return found[:, chosen]
 
     return names, scores
 
 
-def _of_words(model: Any, schema: Schema, reading: Reading) -> tuple[list[str], Scores]:
+def _of_words(model: Model, schema: Schema, reading: Reading) -> tuple[list[str], Scores]:
     """The caption, and each of its words."""
 
     def scores(batch: Batch) -> Tensor:
@@ -159,7 +161,7 @@ ASKED: dict[str, Callable[[Any, Schema, Reading], tuple[list[str], Scores]]] = {
 """By the kind of the main target: the names of what is asked about, and their log-probabilities."""
 
 
-def _after_each(model: Any, schema: Schema, reading: Reading, names: Sequence[str]) -> np.ndarray:
+def _after_each(model: Model, schema: Schema, reading: Reading, names: Sequence[str]) -> np.ndarray:
     """(G, K): how probable the head would hold each answer, had the model stopped behind each of its steps."""
     spec = schema.target(schema.main, LabelSpec)
     chosen = [spec.names.index(name) for name in names]

@@ -132,6 +132,7 @@ class DRAWBody(nn.Module):
         C, H, W = self.shape
         window = self.reading(self.to_windows(h)[:, :NUM_NUMBERS])
         note(self, "read window", window.numbers)
+        note(self, "read box", window.box)
         both = torch.stack([x, missing], dim=1).view(-1, 2 * C, H, W)
         return [window.read(both).flatten(1)]
 
@@ -141,6 +142,7 @@ class DRAWBody(nn.Module):
         if self.config.attention:
             window = self.writing(self.to_windows(decoder[0])[:, NUM_NUMBERS:])
             note(self, "write window", window.numbers)
+            note(self, "write box", window.box)
             size = self.config.write_size
             added = window.write(added.view(-1, self.shape[0], size, size)).flatten(1)
         canvas = canvas + added  # (6)

@@ -162,7 +162,7 @@ def _base_of(request: Request) -> Run | None:
     if request.start_from is None:
         return None
     base = Run.open(request.start_from)
-    if base.config.model_name != request.model:
+    if base.config.model_name not in (request.model, *family(request.model).starts_from):
         raise ConfigError(
             f"{base.path} is a {base.config.model_name} model; --model {request.model} cannot start from it."
         )
@@ -300,8 +300,9 @@ def transferred(base: Run, config: RunConfig, schema: Schema, asked: dict[str, A
     """The weights of the base as the new run takes them over; what starts anew starts by the run's seed."""
     torch.manual_seed(config.training.seed)
     model = family(config.model_name).build(config.model, schema)
-    weights = dict(base.load_model().state_dict())
-    changed = ", ".join(f"model.{name} = {value}" for name, value in asked.items())
+    weights = family(config.model_name).named_here(base.config.model_name, base.load_model().state_dict())
+    is_part = base.config.model_name != config.model_name  # what surrounds it starts anew, whatever was asked for
+    changed = "" if is_part else ", ".join(f"model.{name} = {value}" for name, value in asked.items())
     if isinstance(model, torch.nn.Module):
         return transfer(weights, base.schema, model, schema, where=str(base.path), changed=changed)
     try:
