@@ -170,7 +170,7 @@ def test_a_captions_words_look_where_they_are_made_to() -> None:
     assert maps.places.grid == (4, 4)
     assert found.search.answers[0].tokens == [*CAPTION, TOKENIZER.boundary]
     assert all(bits >= 0 for bits in found.reading.bits[1:])
-    assert found.seen.rests_on.asked == ["the whole caption", "a", "red", "dog", "⟨end⟩"]
+    assert found.seen.rests_on.asked == ["the whole sentence", "a", "red", "dog", "⟨end⟩"]
     assert found.seen.rests_on.lost[0] == pytest.approx(found.seen.rests_on.lost[1:].sum(axis=0))
 
 
