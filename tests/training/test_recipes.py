@@ -167,7 +167,8 @@ def test_the_settings_of_a_recipe_build(
     task, labelled = file.task.name, "both.csv" if "pairing" in read_toml(path).get("model", {}) else "cats.csv"
     other = {"pairs": "cats.tsv", "text": "cats.txt", "masked": "cats.txt", "label": labelled, "tags": "cats.conll"}
     name = file.recipe.sources[0]
-    data = name if is_example_set(name) else "rooms" if task == "span" else str(tmp_path / other[task])
+    built_in = {"span": "rooms", "images": "digits8x8"}
+    data = name if is_example_set(name) else built_in.get(task) or str(tmp_path / other[task])
     data = "digits-pixels" if data.startswith("mnist") else data
     session = prepare(
         data, model=file.family, out=tmp_path / "run", config_file=path, overrides=file.recipe.quick if quick else []

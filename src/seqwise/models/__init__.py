@@ -247,6 +247,7 @@ MODELS = {
         2019,
         "none: it reads all of a text at once",
         "a word's vector knows what comes after it; learned once from raw text, tuned for every task",
+        reads=(*SEQUENCES, *PICTURES),
         sizes=BERT_SIZES,
     ),
     "captioner": Family(

@@ -43,7 +43,7 @@ from ..layers.stream import Stream
 from .bert import STD, BERTBody, BERTConfig, Block
 from .build import build_model
 from .contract import Encoded, Fields, State
-from .eyes import IMAGE, SeeingConfig, eyes_for
+from .eyes import IMAGE, eyes_for
 
 BOX_NUMBERS = 5
 Streams = tuple[Tensor, Tensor]
@@ -51,7 +51,7 @@ Streams = tuple[Tensor, Tensor]
 
 
 @dataclass(frozen=True)
-class CrossmodalConfig(BERTConfig, SeeingConfig):
+class CrossmodalConfig(BERTConfig):
     shape: Literal["two-streams", "three-encoders", "one-stream"] = "one-stream"
     """How words and regions meet: by co-attention between two streams (ViLBERT), in an encoder behind one for each
     (LXMERT), or in one stream (UNITER)."""
