@@ -13,7 +13,7 @@ from torch import nn
 
 from .config import build
 from .data.pipes import owned
-from .data.schema import MASKED_TOKEN, VECTOR, TokenSpec
+from .data.schema import MASKED_TOKEN, PICTURE, VECTOR, TokenSpec
 from .decoding import DecodingConfig, Hypothesis, generate
 from .decoding.translate import Answer
 from .errors import ConfigError, DataError, SeqwiseError
@@ -125,6 +125,30 @@ class TrainedRun:
     def generate(self, prompt: str = "", **search: Any) -> str:
         """The prompt and its best continuation as text; settings as in `DecodingConfig`."""
         return prompt + self.text_after(prompt, self.hypotheses(prompt, **search)[0].tokens)
+
+    @property
+    def paints(self) -> bool:
+        """Whether it makes pictures."""
+        return self.run.schema.kind == PICTURE
+
+    def paint(self, num: int = 16, *, seed: int = 0) -> np.ndarray:
+        """Pictures with the canvas after each step, (num, steps, height, width, channels), uint8."""
+        from .decoding.painting import paint
+
+        if not self.paints:
+            raise ConfigError(f"{self.path} was trained on {self.run.config.task}: it paints no pictures.")
+        if num < 1:
+            raise ConfigError(f"num = {num} should be at least 1.")
+        return paint(self.model, num, seed=seed)
+
+    def write_painted(self, folder: str | Path, *, num: int = 16, seed: int = 0) -> list[Path]:
+        """The same as files: a page that loads nothing, all pictures, the steps of some, and an animation."""
+        from .inspection.painted import write_painted
+
+        steps = self.paint(num, seed=seed)
+        name, facts = self.path.name, self._facts()
+        command = f"seqwise generate {name} --num {num} --seed {seed}"
+        return write_painted(Path(folder), steps, title=f"What {name} paints", command=command, facts=facts)
 
     def text_after(self, prompt: str, tokens: Sequence[int]) -> str:
         """A continuation as it is written behind its prompt: with the space before a word that follows a word."""
@@ -344,6 +368,22 @@ class TrainedRun:
                 "words. Train one that does: seqwise train DATA --model bert."
             )
         return fill(self.model, self.run.schema.input("tokens", TokenSpec), text, num=num)
+
+    def ask(self, image: str | Path, questions: Sequence[str], *, num: int = 3) -> list[dict[str, float]]:
+        """Pictures: the most probable answers to each question on one of them, with their probabilities.
+
+        >>> run.ask("7.png", ["what color is the circle?"])[0]
+        {"red": 0.98, "blue": 0.01, "green": 0.01}
+        """
+        from .tasks.questions import QuestionsTask
+
+        if not isinstance(self.task, QuestionsTask):
+            raise ConfigError(
+                f"{self.path} is a {self.run.config.model_name} model of {self.run.config.task}: it answers no "
+                "questions on pictures. Train one that does: seqwise train scenes --model crossmodal."
+            )
+        told = self.answer_texts([(str(image), question) for question in questions])
+        return [dict(list(one["probabilities"].items())[:num]) for one in told]
 
     def answer(self, question: str, context: str, *, num: int = 1) -> list[FoundSpan]:
         """Spans: the answers to a question that a passage holds, best first, with their probabilities and places.

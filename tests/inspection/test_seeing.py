@@ -27,8 +27,10 @@ from inspection.seen_models import (
 from torch import nn
 
 from seqwise.data.batch import Batch, Images, Regions
-from seqwise.data.seen_store import Views
+from seqwise.data.schema import ImageSpec, Schema, picture_schema
+from seqwise.data.seen_store import Pixels, Views
 from seqwise.errors import ConfigError, DataError
+from seqwise.evaluation.pictures import evaluate_pictures
 from seqwise.inspection.glimpses import glimpses_of, painting_of
 from seqwise.inspection.inspect import Inspection, InspectOptions, inspect_run
 from seqwise.inspection.occlusion import occlusion, place_named
@@ -36,8 +38,11 @@ from seqwise.inspection.page import write_inspection
 from seqwise.inspection.picture_maps import Looked, Places, picture_maps, places_of
 from seqwise.inspection.trace import record
 from seqwise.layers.notes import note
+from seqwise.models import MODELS
 from seqwise.models.eyes import grid_boxes
 
+FROM_WORDS, TO_WORDS = "attention from words to places", "attention from places to words"
+AMONG, FROM_WHOLE = "attention among places", "attention from the whole picture to places"
 CAPTION = [int(token) for token in TOKENIZER.encode("a red dog")]
 
 
@@ -165,7 +170,7 @@ def test_a_captions_words_look_where_they_are_made_to() -> None:
     assert maps.places.grid == (4, 4)
     assert found.search.answers[0].tokens == [*CAPTION, TOKENIZER.boundary]
     assert all(bits >= 0 for bits in found.reading.bits[1:])
-    assert found.seen.rests_on.asked == ["the whole caption", "a", "red", "dog", "⟨end⟩"]
+    assert found.seen.rests_on.asked == ["the whole sentence", "a", "red", "dog", "⟨end⟩"]
     assert found.seen.rests_on.lost[0] == pytest.approx(found.seen.rests_on.lost[1:].sum(axis=0))
 
 
@@ -315,11 +320,12 @@ def test_the_eyes_path_lies_where_it_looked() -> None:
 
 def test_a_canvas_is_shown_step_by_step() -> None:
     steps = [
-        {"canvas": torch.full((1, 1, 5, 5), step / 4), "writing window": torch.tensor([[0.0, 0.0, 0.2 * step, 0.4]])}
+        {"canvas": torch.full((1, 20), step / 2), "write box": torch.tensor([[0.0, 0.0, 0.2 * step, 0.4]])}
         for step in range(4)
     ]
-    found = painting_of(_recorded(*steps))
-    assert found.canvases[:, 0, 0, 0].tolist() == [0, 64, 128, 191]
+    found = painting_of(_recorded(*steps), Images(torch.zeros(1, 1, 1, 4, 5, dtype=torch.uint8)))
+    assert found.canvases.shape == (4, 4, 5, 1)
+    assert found.canvases[:, 0, 0, 0].tolist() == [128, 159, 186, 208]
     assert found.reads is None
     assert found.writes[3] == pytest.approx([0, 0, 0.6, 0.4])
 
@@ -363,6 +369,81 @@ def test_what_does_not_fit_is_refused() -> None:
         inspect_run(made, "what is it")
     with pytest.raises(ConfigError, match="not among"):
         inspect_run(made, target="green")
+
+
+# --- families ---------------------------------------------------------------------------------------------------------
+
+EYES: dict[str, Any] = {"widths": [4, 8], "eye_stride": 2}
+FAMILIES: dict[str, tuple[str, Schema, dict[str, Any], set[str]]] = {
+    "conv": ("conv", labelled(), EYES, {"Activity of the eyes"}),
+    "glimpse": ("glimpse", labelled(), {"num_glimpses": 3, "glimpse_size": 4, "num_scales": 2}, set()),
+    "soft": ("captioner", captioned(), {**EYES, "model_dim": 8}, {"Activity of the eyes", FROM_WORDS}),
+    "hard": (
+        "captioner",
+        captioned(),
+        {**EYES, "model_dim": 8, "attention": "hard"},
+        {"Activity of the eyes", FROM_WORDS, "the chosen place, from words to places"},
+    ),
+    "transformer": (
+        "captioner",
+        captioned(),
+        {**EYES, "model_dim": 8, "decoder": "transformer", "num_heads": 2, "num_layers": 2},
+        {"Activity of the eyes", FROM_WORDS, AMONG},
+    ),
+    **{
+        shape: (
+            "crossmodal",
+            labelled(question=True),
+            {**EYES, "shape": shape, "model_dim": 8, "num_heads": 2, "num_layers": 2},
+            {"Activity of the eyes", FROM_WORDS, TO_WORDS, AMONG, *more},
+        )
+        for shape, more in (("one-stream", ()), ("three-encoders", ()), ("two-streams", (FROM_WHOLE,)))
+    },
+}
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_families_show_what_they_note(name: str) -> None:
+    family, schema, settings, titles = FAMILIES[name]
+    row = MODELS[family]
+    torch.manual_seed(0)
+    found = inspect_run(Made(row.build(row.config(**settings), schema), schema))
+    assert {maps.title for maps in found.seen.maps} == titles
+    assert found.seen.rests_on is not None
+    for maps in found.seen.maps:
+        assert all(np.isfinite(heat.values).all() for _, heats in maps.panels for heat in heats)
+    assert (found.seen.glimpses is not None) == (family == "glimpse")
+    if found.seen.glimpses is not None:
+        assert found.seen.glimpses.patches.shape == (3, 2, 4, 4, 3)
+        assert found.seen.glimpses.probabilities.shape == (3, 2)
+        chosen = [option.probability for option in found.reading.expected[-1]]
+        assert sorted(found.seen.glimpses.probabilities[-1]) == pytest.approx(sorted(chosen), abs=1e-5)
+    assert "Picture" in write_inspection([found])
+
+
+def test_shares_of_attention_are_those_that_were_noted() -> None:
+    family, schema, settings, _ = FAMILIES["soft"]
+    found = inspect_run(Made(MODELS[family].build(MODELS[family].config(**settings), schema), schema), "the red dog")
+    (maps,) = [maps for maps in found.seen.maps if maps.title == FROM_WORDS]
+    ((_, heats),) = maps.panels
+    assert [heat.name for heat in heats] == ["the", "red", "dog", "⟨end⟩"]
+    assert [float(heat.values.sum()) for heat in heats] == pytest.approx([1] * 4, abs=1e-5)
+
+
+def test_a_painter_shows_its_canvas_and_costs_what_it_is_scored_by() -> None:
+    spec = ImageSpec(8, 8, (0.5,), (0.25,))
+    schema, row = picture_schema(spec), MODELS["draw"]
+    model = row.build(row.config(num_steps=3, latent_dim=2, model_dim=6, attention=True, read_size=2), schema)
+    grey = Pixels(np.random.default_rng(0).integers(0, 256, (3, 1, 1, 8, 8), dtype=np.uint8))
+    made = Made(model, schema, grey)
+    found = inspect_run(made, options=InspectOptions(row=1))
+    scored = evaluate_pictures(model, made.unseen_store())
+    bound = scored.reconstruction[1] + scored.kl[1]
+    assert found.reading.bits[0] * math.log(2) == pytest.approx(bound, rel=1e-5)
+    assert found.seen.painting.canvases.shape == (3, 8, 8, 1)
+    assert found.seen.painting.reads.shape == found.seen.painting.writes.shape == (3, 4)
+    assert found.seen.painting.reads[0] == pytest.approx([0, 0, 1, 1], abs=0.1)  # it begins with all of the picture
+    assert "Painted step by step" in write_inspection([found])
 
 
 # --- in a browser -----------------------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ from seqwise.data.schema import (
     NEXT_TOKEN,
     NEXT_VALUES,
     NUMBER,
+    PICTURE,
     RECONSTRUCTION,
     SEQUENCE,
     SPAN,
@@ -41,6 +42,7 @@ from seqwise.evaluation.entities import TagScore
 from seqwise.evaluation.forecasts import ForecastScore
 from seqwise.evaluation.likelihood import Score
 from seqwise.evaluation.masked import MaskedScore
+from seqwise.evaluation.pictures import PictureScore
 from seqwise.evaluation.reconstruction import ReconstructionScore
 from seqwise.evaluation.spans import SpanScore
 from seqwise.evaluation.translations import Likelihood, TranslationScore
@@ -129,6 +131,7 @@ def names_of_score(kind: str) -> set[str]:
         CHOICE: ChoiceScore(np.zeros(4, int), np.zeros(4, int), np.zeros((4, 1)), ["a"], ""),
         SPAN: SpanScore(["a"], [["a"]], 0.1, ""),
         MASKED_TOKEN: MaskedScore(np.ones(4), np.ones(4), np.ones(4), np.ones(4, bool), np.ones(4), np.ones(4)),
+        PICTURE: PictureScore(np.ones(4), np.ones(4), 4),
         RECONSTRUCTION: ReconstructionScore(np.ones(4), np.ones(4)),
         CAPTION: CaptionScore(["a"], ["b"], [["b"]], one_row, np.zeros(1, int), one_row, None, ""),
         SEQUENCE: TranslationScore(["a"], ["b"], ["b"], Likelihood(1.0, 1, 1), ""),
@@ -184,8 +187,8 @@ def test_the_settings_of_a_recipe_build(
         Image.new("L", (16, 16), 5 * n).save(tmp_path / "cats" / f"{n}.png")
     (tmp_path / "cats" / "captions.csv").write_text("image,caption\n" + "".join(f"{n}.png,a cat\n" for n in range(40)))
     name = file.recipe.sources[0]
-    built_in = {"span": "rooms", "images": "digits8x8"}
-    data = name if is_example_set(name) else built_in.get(task) or str(tmp_path / other[task])
+    drawn = {"span": "rooms", "images": "digits8x8", "paint": "digits8x8"}
+    data = name if is_example_set(name) else drawn[task] if task in drawn else str(tmp_path / other[task])
     data = "digits-pixels" if data.startswith("mnist") else data
     session = prepare(
         data, model=file.family, out=tmp_path / "run", config_file=path, overrides=file.recipe.quick if quick else []

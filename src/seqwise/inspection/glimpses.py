@@ -3,8 +3,8 @@ names and shapes of notes are asked for, no family is known here:
 
     "place"      (B, 2)             at each glimpse: its middle, x and y from -1 to 1
     "glimpse"    (B, S, C, g, g)    at each glimpse: what was seen, in S patches, each twice as wide as the one before
-    "canvas"     (B, C, H, W)       at each step: the picture as it is so far, from 0 to 1
-    "reading window", "writing window"   (B, 4)   at each step: left, top, right and bottom edge, as shares
+    "canvas"     (B, C*H*W)         at each step: the picture as it is so far, as log odds of each pixel
+    "read box", "write box"  (B, 4) at each step: left, top, right and bottom edge, as shares of width and height
 
 Shapes: T steps, S scales, g pixels of a patch, C channels, K answers.
 """
@@ -18,6 +18,8 @@ import numpy as np
 
 from ..data.batch import Images
 from .trace import Trace
+
+PAINTED = ("canvas", "read box", "write box")
 
 
 @dataclass(frozen=True)
@@ -71,18 +73,14 @@ class Painting:
     """(T, 4): where was written."""
 
 
-def painting_of(trace: Trace) -> Painting | None:
+def painting_of(trace: Trace, images: Images) -> Painting | None:
     """None where nothing is painted."""
-    sites = [site for site, what in trace if what == "canvas"]
-    if not sites:
+    noted = {what: trace[site, what][0].detach().double().cpu() for site, what in trace if what in PAINTED}
+    if "canvas" not in noted:
         return None
-    steps = np.stack([call[0].detach().double().cpu().numpy() for call in trace.calls((sites[0], "canvas"))])
-    windows = {}
-    for what in ("reading window", "writing window"):
-        noted = trace.all(what)
-        windows[what] = noted[0][1][0].detach().double().cpu().numpy() if noted else None
-    canvases = as_bytes(steps.transpose(0, 2, 3, 1))
-    return Painting(canvases, windows["reading window"], windows["writing window"])
+    steps = noted["canvas"].sigmoid().view(-1, *images.pixels.shape[2:])  # (T, C, H, W)
+    boxes = [noted[what].numpy() if what in noted else None for what in ("read box", "write box")]
+    return Painting(as_bytes(steps.permute(0, 2, 3, 1).numpy()), *boxes)
 
 
 def as_bytes(values: np.ndarray) -> np.ndarray:

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..pages.charts import Axis, Look, Series
 from ..pages.elements import shown, titled_table
-from ..pages.pictures import Drawn, Tile, as_box, heat, image, shared, signed_heat, tiles
+from ..pages.pictures import Box, Drawn, Tile, as_box, heat, image, shared, signed_heat, tiles
 from ..pages.quantities import number, per_cent
 from ..pages.text import visible
 from ..wording import counted
@@ -279,11 +279,23 @@ def _painting(found: Painting, place: int) -> str:
     drawings, rows = [], ""
     for step, canvas in enumerate(found.canvases):
         drawn, defs = shared(f"canvas-{place}-{step}", canvas, with_grey=False)
-        boxes = {name: as_box(each[step]) for name, each in windows.items()}
-        inside = drawn.shown() + "".join(drawn.rectangle(box, f"window is-{name}") for name, box in boxes.items())
-        told = "".join(f"; {name} the {place_named(box)}" for name, box in boxes.items())
+        boxes = {name: within_picture(each[step]) for name, each in windows.items()}
+        inside = drawn.shown() + "".join(
+            drawn.rectangle(box, f"window is-{name}") for name, box in boxes.items() if box is not None
+        )
+        told = "".join(f"; {name}: {_box_told(box)}" for name, box in boxes.items())
         drawings.append(Tile(defs + drawn.svg(inside, f"The canvas after step {step + 1}{told}"), f"step {step + 1}"))
-        rows += _row(str(step + 1), *(escape(place_named(box)) for box in boxes.values()))
+        rows += _row(str(step + 1), *(escape(_box_told(box)) for box in boxes.values()))
     frames = " The whole frame is where the picture was read, the broken one where was written." if windows else ""
     table = _behind("Where it reads and writes", ["step", *windows], rows) if windows else ""
     return _head("Painted step by step", f"The canvas after each step.{frames}") + _figure(drawings) + table
+
+
+def within_picture(edges: np.ndarray) -> Box | None:
+    """What of a box lies in the picture; None where nothing does."""
+    left, top, right, bottom = as_box(np.clip(edges, 0, 1))
+    return (left, top, right, bottom) if left < right and top < bottom else None
+
+
+def _box_told(box: Box | None) -> str:
+    return "outside of the picture" if box is None else place_named(box)

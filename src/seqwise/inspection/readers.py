@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NoReturn
 
 from ..data.batch import Batch, Tokens
 from ..data.row_store import ROW_TOKENS
@@ -31,13 +30,11 @@ from ..data.schema import (
 )
 from ..decoding.settings import DecodingConfig
 from ..decoding.translate import token_limit
-from ..errors import ConfigError
 from ..goals.sequence import DEFAULT_RATIO, search_settings
 from ..run import Run
 from ..text import Tokenizer
 from .answer_readers import CHOICE_READER, SPAN_READER, TAG_READER, AnswerReader
 from .options import InspectOptions
-from .read_caption import CaptionReader
 from .read_masked import read_masked
 from .read_numeric import read_series
 from .read_vector import read_vector
@@ -190,22 +187,6 @@ VECTOR_READER = WholeReader(
 """A text, of which a vector is made."""
 
 
-def _nothing_to_read(run: Inspectable, text: str | None, target: str | None, options: InspectOptions) -> NoReturn:
-    raise ConfigError(
-        f"{run.path} paints pictures, and reads none to be looked into: seqwise generate {run.path} --num 16 --out "
-        "FOLDER shows step by step how they come about."
-    )
-
-
-PICTURE_READER = WholeReader(
-    _nothing_to_read,
-    no_search="nothing is searched for: a picture is drawn by chance.",
-    no_gradients="pictures have no steps of a text to follow gradients through.",
-    no_memory="it is measured by what comes next in a text, and here a picture is painted.",
-)
-"""Pictures that are painted."""
-
-
 class SeriesReader:
     has_source = is_running_text = False
     answers_options: tuple[str, ...] = ("row",)
@@ -248,8 +229,8 @@ READERS: dict[str, Reader] = {
     VECTOR: VECTOR_READER,
     SPAN: SPAN_READER,
     CHOICE: CHOICE_READER,
-    PICTURE: PICTURE_READER,
-    CAPTION: CaptionReader(),
+    CAPTION: SEEN_READERS[CAPTION],
+    PICTURE: SEEN_READERS[PICTURE],
 }
 """By the kind of the main target."""
 

@@ -16,19 +16,33 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..data.batch import Batch, Images, Labels, Regions, Tokens
+from ..data.annotated import LabelledRow
+from ..data.batch import Batch, Images, Labels, Noise, Regions, Tokens
+from ..data.binarised import SCORED, in_black_and_white
 from ..data.films import FilmPictures, with_moments
 from ..data.picture_sources import FolderPictures
 from ..data.pixels import moments, read_fitted
 from ..data.region_files import RegionFiles
-from ..data.schema import CAPTION, LABEL, PICTURE, ImageSpec, LabelSpec, RegionSpec, Schema, TokenSpec
+from ..data.schema import (
+    CAPTION,
+    CHOICE,
+    LABEL,
+    MASKED_TOKEN,
+    PICTURE,
+    ImageSpec,
+    LabelSpec,
+    RegionSpec,
+    Schema,
+    TokenSpec,
+)
 from ..data.seen import SeenRow
 from ..data.seen_build import prepare_pictures
 from ..data.seen_looks import FEATURE_SUFFIXES, FILM_SUFFIXES, files_below, is_picture_name
-from ..data.seen_store import SeenStore
+from ..data.seen_store import NoiseColumn, SeenStore
 from ..errors import DataError
+from ..evaluation.pictures import SEED
 from ..goals.sequence import search_settings
-from ..models.contract import Answerer, LanguageModel, device_of, evaluating
+from ..models.contract import Answerer, LanguageModel, device_of, evaluating, noise_for
 from ..run import Run
 from ..text import Tokenizer
 from ..text.unseen import unseen_in
@@ -36,6 +50,8 @@ from ..wording import counted
 from .attribution import Span
 from .options import InspectOptions
 from .read_answers import check_names, most_probable, pieces_of_texts, word_spans
+from .read_choice import chosen_row, read_choice
+from .read_masked import read_masked
 from .reader import Inspectable, Reader, WholeReader
 from .reading import BIT, END, NUM_EXPECTED, START, Picture, Reading, pieces_in, prompt_of, read_batch
 from .search_tree import SearchTree, search_tree
@@ -53,12 +69,19 @@ def picture_at(run: Inspectable, options: InspectOptions) -> tuple[Images | Regi
         spec = run.run.schema.specs[run.run.schema.inputs[IMAGE]]
         assert isinstance(spec, ImageSpec | RegionSpec)
         return given_picture(Path(options.image), spec), SeenRow((options.image,), ()), options.image
-    store: SeenStore = run.unseen_store()
+    kept = run.unseen_store()
+    store: SeenStore = getattr(kept, "seen", kept)  # as it is, where words or regions would be hidden
     if options.row >= len(store):
         raise DataError(f"the part has {counted(len(store), 'row')}; there is none with the number {options.row:,}.")
     row = store.rows[options.row]
     where = f"row {options.row:,} of the held-out part: {', '.join(row.frames[:3])}"
     return store.pictures.field(store.picture_of[options.row : options.row + 1]), row, where
+
+
+def chance_for(model: object, options: InspectOptions) -> dict[str, Noise]:
+    """What a model draws by where it does, as when the row is scored; nothing else."""
+    num = noise_for(model)
+    return {"noise": NoiseColumn(np.array([options.row]), num).field(np.arange(1))} if num else {}
 
 
 def given_picture(path: Path, spec: ImageSpec | RegionSpec) -> Images | Regions:
@@ -111,19 +134,21 @@ def _read_answered(
         answer = target
     if has_words and not any(texts):
         raise DataError("there is no question; give one: --text QUESTION.")
-    reading = read_seen(run.model, schema, field, row._replace(texts=texts, answer=answer), options.max_tokens)
+    reading = read_seen(run.model, schema, field, row._replace(texts=texts, answer=answer), options)
     return reading, f"{where} / {' / '.join(texts)}" if has_words else where
 
 
-def read_seen(model: Answerer, schema: Schema, field: Images | Regions, row: SeenRow, max_tokens: int = 500) -> Reading:
+def read_seen(
+    model: Answerer, schema: Schema, field: Images | Regions, row: SeenRow, options: InspectOptions
+) -> Reading:
     """A picture with one answer, which is known or not; and what is asked about it, if anything is."""
     names = schema.target(schema.main, LabelSpec)
-    inputs: dict[str, Any] = {IMAGE: field}
+    inputs: dict[str, Any] = {IMAGE: field, **chance_for(model, options)}
     pieces, words, ids, notes = [SEEN], list[Span](), list[int](), list[str]()
     if "tokens" in schema.inputs:
         inputs["tokens"], pieces, words = _question(schema, row.texts)
-        if len(pieces) > max_tokens:
-            raise DataError(f"the question has {len(pieces):,} tokens, and the page holds {max_tokens:,}.")
+        if len(pieces) > options.max_tokens:
+            raise DataError(f"the question has {len(pieces):,} tokens, and the page holds {options.max_tokens:,}.")
         ids = inputs["tokens"].ids[0].tolist()
         notes = [note for text in row.texts for note in unseen_in(schema.input("tokens", TokenSpec).tokenizer, text)]
     wanted = -1 if row.answer is None else int(names.encode([row.answer])[0])
@@ -164,6 +189,34 @@ def _question(schema: Schema, texts: Sequence[str]) -> tuple[Tokens, list[str], 
     by_piece = spec.tokenizer.kind in ("char", "word")
     row = torch.from_numpy(ids.astype(np.int64)).unsqueeze(0)
     return Tokens(row), pieces, word_spans(pieces, is_boundary, by_piece=by_piece)
+
+
+# -- choices, and hidden words -----------------------------------------------------------------------------------------
+
+
+def _read_chosen(
+    run: Inspectable, text: str | None, target: str | None, options: InspectOptions
+) -> tuple[Reading, str]:
+    field, seen, where = picture_at(run, options)
+    if text is None and not seen.texts:
+        raise DataError('there is no question; give one with its choices: --text "question TAB choice TAB choice".')
+    row = LabelledRow(seen.texts, seen.answer or "") if text is None else chosen_row(text)
+    beside = {IMAGE: field}
+    is_known = text is None and seen.answer is not None
+    reading = read_choice(
+        run.model, run.run.schema, row, is_known=is_known, max_tokens=options.max_tokens, beside=beside
+    )
+    return replace(reading, picture=_shown(field, seen)), f"{where} / {' / '.join(row.texts)}"
+
+
+def _read_hidden(
+    run: Inspectable, text: str | None, target: str | None, options: InspectOptions
+) -> tuple[Reading, str]:
+    field, seen, where = picture_at(run, options)
+    said = seen.texts[0] if text is None and seen.texts else text or ""
+    spec, beside = run.run.schema.input("tokens", TokenSpec), Batch({IMAGE: field}, {}).to(device_of(run.model)).inputs
+    reading = read_masked(run.model, spec, said.strip(), max_tokens=options.max_tokens, beside=beside)
+    return replace(reading, picture=_shown(field, seen)), f"{where} / {said}"
 
 
 # -- captions ----------------------------------------------------------------------------------------------------------
@@ -227,7 +280,7 @@ def read_caption(
     if len(wanted) > room:
         notes.append(f"the caption has {len(wanted):,} tokens: the first {room:,} are read")
         wanted = wanted[:room]
-    framed = np.concatenate([[spec.begin], wanted, [spec.boundary]]).astype(np.int64)
+    framed = np.concatenate([[spec.begin], wanted, [spec.separator]]).astype(np.int64)
     row = torch.from_numpy(framed).unsqueeze(0)
     batch = Batch({**prompt.inputs, "tokens": Tokens(row[:, :-1])}, {"tokens": Tokens(row[:, 1:])})
     pieces = [START, *pieces_in(spec.tokenizer, wanted.tolist(), text), END]
@@ -241,13 +294,14 @@ def _read_painted(
     run: Inspectable, text: str | None, target: str | None, options: InspectOptions
 ) -> tuple[Reading, str]:
     field, row, where = picture_at(run, options)
-    schema = run.run.schema
-    batch = Batch({IMAGE: field}, {schema.main: field}).to(device_of(run.model))
+    assert isinstance(field, Images)
+    batch = Batch({IMAGE: field, **chance_for(run.model, options)}, {})
+    uniform = np.random.default_rng((SEED, SCORED, options.row)).random(field.pixels.shape, dtype=np.float32)
+    batch = in_black_and_white(batch, uniform).to(device_of(run.model))
     with torch.inference_mode(), evaluating(run.model), record(run.model) as trace:
-        found = float(run.model.score(batch)[0][0, 0])
-    bound = [-found / BIT]
-    reading = Reading([SEEN], [], bound, [[]], batch, trace, unit="bits for the picture, at most", is_text=False)
-    return replace(reading, picture=_shown(field, row)), where
+        bound = -float(run.model.score(batch)[0][0, 0]) / BIT
+    reading = Reading([SEEN], [], [bound], [[]], batch, trace, unit="bits for the picture, at most", is_text=False)
+    return replace(reading, picture=_shown(batch.inputs[IMAGE], row)), where
 
 
 class SeenReader(WholeReader):
@@ -260,15 +314,30 @@ class SeenReader(WholeReader):
         return schema.input("tokens", TokenSpec).tokenizer if "tokens" in schema.inputs else None
 
 
+NO_GRADIENTS = "see under picture which part of it the answer rests on."
 NO_MEMORY = "it is measured by what comes next in a text, and here a picture is looked at."
 SEEN_READERS: dict[str, Reader] = {
     LABEL: SeenReader(
         _read_answered,
         no_search="all answers are weighed at once; see them under picture.",
-        no_gradients="see under picture which part of it the answer rests on.",
+        no_gradients=NO_GRADIENTS,
         no_memory=NO_MEMORY,
         answers_options=("row", "phrase"),
         has_target=True,
+    ),
+    CHOICE: SeenReader(
+        _read_chosen,
+        no_search="all choices are weighed at once; see them under reading.",
+        no_gradients=NO_GRADIENTS,
+        no_memory=NO_MEMORY,
+        answers_options=("row",),
+    ),
+    MASKED_TOKEN: SeenReader(
+        _read_hidden,
+        no_search="words are filled in where they stand, not one after the other.",
+        no_gradients=NO_GRADIENTS,
+        no_memory=NO_MEMORY,
+        answers_options=("row",),
     ),
     CAPTION: CaptionReader(),
     PICTURE: SeenReader(

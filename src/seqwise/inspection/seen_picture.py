@@ -14,10 +14,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ..data.annotated import LabelledRow
 from ..data.batch import Batch, Images, Regions, Tokens
-from ..data.schema import CAPTION, LABEL, ImageSpec, LabelSpec, Schema
+from ..data.schema import CAPTION, CHOICE, LABEL, MASKED_TOKEN, ImageSpec, LabelSpec, Schema, TokenSpec
+from ..evaluation.filling import hidden_one_by_one
 from ..layers.stream import Stream
-from ..models.contract import evaluating
+from ..models.contract import Answerer, Model, device_of, evaluating
 from ..models.headed import HeadedModel
 from .glimpses import Glimpses, Painting, glimpses_of, painting_of
 from .occlusion import Occlusion, Scores, occlusion
@@ -31,12 +33,13 @@ from .picture_maps import (
     places_of,
     pooling_maps,
 )
+from .read_choice import choices_of
 from .reading import Picture, Reading
 from .trace import Trace, record
 
 IMAGE = "image"
 MAX_ASKED = 4  # answers that are asked about
-WHOLE = "the whole caption"
+WHOLE = "the whole sentence"
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,7 @@ class SeenPicture:
     notes: list[str] = field(default_factory=list)
 
 
-def see(model: Any, schema: Schema, reading: Reading) -> SeenPicture:
+def see(model: Model, schema: Schema, reading: Reading) -> SeenPicture:
     """Of a row that was read (seeing.py)."""
     assert reading.picture is not None
     seen, notes = reading.batch.inputs[IMAGE], list[str]()
@@ -66,11 +69,12 @@ def see(model: Any, schema: Schema, reading: Reading) -> SeenPicture:
         notes.append("there is more attention than a page holds: of each layer the mean over its heads is drawn")
     names, scores = ASKED[schema.kind](model, schema, reading) if schema.kind in ASKED else ([], None)
     rests_on = None if scores is None else occlusion(model, scores, reading.batch, names, _paint(schema))
-    glimpses = None
+    glimpses, painting = None, None
     if images is not None:
+        painting = painting_of(reading.trace, images)
         after_each = partial(_after_each, model, schema, reading, names) if schema.kind == LABEL else None
         glimpses = glimpses_of(reading.trace, images, names, after_each)
-    return SeenPicture(reading.picture, places, maps, glimpses, painting_of(trace), rests_on, notes)
+    return SeenPicture(reading.picture, places, maps, glimpses, painting, rests_on, notes)
 
 
 def _places(model: object, seen: Images | Regions) -> Places | None:
@@ -104,7 +108,7 @@ def _words(schema: Schema, reading: Reading) -> list[str]:
     return [piece.strip() or piece for piece in pieces]
 
 
-def _told_apart(model: Any, reading: Reading, words: list[str], places: Places | None) -> tuple[Trace, Looked]:
+def _told_apart(model: Model, reading: Reading, words: list[str], places: Places | None) -> tuple[Trace, Looked]:
     """Words and regions are told apart by their numbers: where these are the same, padding, which nobody looks at, is
     put behind the words, and they are read once more."""
     T = len(words)
@@ -130,7 +134,7 @@ def _told_apart(model: Any, reading: Reading, words: list[str], places: Places |
 # -- what is asked about -----------------------------------------------------------------------------------------------
 
 
-def _of_answers(model: Any, schema: Schema, reading: Reading) -> tuple[list[str], Scores]:
+def _of_answers(model: Answerer, schema: Schema, reading: Reading) -> tuple[list[str], Scores]:
     """The answer, the one that was wanted, and the next probable ones."""
     spec = schema.target(schema.main, LabelSpec)
     probable = [option.piece for option in reading.expected[-1]]
@@ -140,12 +144,13 @@ def _of_answers(model: Any, schema: Schema, reading: Reading) -> tuple[list[str]
 
     def scores(batch: Batch) -> Tensor:
         found = model.predict(batch).log_probs
+        assert found is not None
         return found[:, chosen]
 
     return names, scores
 
 
-def _of_words(model: Any, schema: Schema, reading: Reading) -> tuple[list[str], Scores]:
+def _of_words(model: Model, schema: Schema, reading: Reading) -> tuple[list[str], Scores]:
     """The caption, and each of its words."""
 
     def scores(batch: Batch) -> Tensor:
@@ -155,11 +160,50 @@ def _of_words(model: Any, schema: Schema, reading: Reading) -> tuple[list[str], 
     return [WHOLE, *_words(schema, reading)], scores
 
 
-ASKED: dict[str, Callable[[Any, Schema, Reading], tuple[list[str], Scores]]] = {LABEL: _of_answers, CAPTION: _of_words}
+def _of_choices(model: HeadedModel, schema: Schema, reading: Reading) -> tuple[list[str], Scores]:
+    """All of them: each picture is read with every choice."""
+    row, names = LabelledRow(reading.choices, ""), list(reading.choices[1:])
+
+    def scores(batch: Batch) -> Tensor:
+        found = []
+        for number in range(len(batch)):
+            one = batch.rows(slice(number, number + 1))
+            group = choices_of(schema, row, {IMAGE: one.inputs[IMAGE]}).to(device_of(model))
+            log_probs = model.predict(group).log_probs
+            assert log_probs is not None
+            found.append(log_probs[:, : len(names)])
+        return torch.cat(found)
+
+    return names, scores
+
+
+def _of_hidden_words(model: HeadedModel, schema: Schema, reading: Reading) -> tuple[list[str], Scores]:
+    """The sentence, as the sum of its words, each hidden alone; and each of them."""
+    spec, row = schema.input("tokens", TokenSpec), reading.batch.inputs["tokens"].ids[0]
+    places = torch.arange(1, len(row) - 1, device=row.device)
+
+    def scores(batch: Batch) -> Tensor:
+        found = []
+        for number in range(len(batch)):
+            beside = {IMAGE: batch.rows(slice(number, number + 1)).inputs[IMAGE]}
+            log_probs = hidden_one_by_one(model, spec, row, places, beside)  # (T, V)
+            found.append(log_probs.gather(1, row[1:-1].unsqueeze(1)).squeeze(1))
+        each = torch.stack(found)
+        return torch.cat([each.sum(dim=1, keepdim=True), each], dim=1)
+
+    return [WHOLE, *_words(schema, reading)[1:-1]], scores
+
+
+ASKED: dict[str, Callable[[Any, Schema, Reading], tuple[list[str], Scores]]] = {
+    LABEL: _of_answers,
+    CHOICE: _of_choices,
+    MASKED_TOKEN: _of_hidden_words,
+    CAPTION: _of_words,
+}
 """By the kind of the main target: the names of what is asked about, and their log-probabilities."""
 
 
-def _after_each(model: Any, schema: Schema, reading: Reading, names: Sequence[str]) -> np.ndarray:
+def _after_each(model: Model, schema: Schema, reading: Reading, names: Sequence[str]) -> np.ndarray:
     """(G, K): how probable the head would hold each answer, had the model stopped behind each of its steps."""
     spec = schema.target(schema.main, LabelSpec)
     chosen = [spec.names.index(name) for name in names]

@@ -38,6 +38,15 @@ class Window(NamedTuple):
         """(B, C, H, W) -> (B, C, N, N)."""
         return self.intensity * (self.rows.unsqueeze(1) @ pictures @ self.columns.transpose(1, 2).unsqueeze(1))  # (3)
 
+    @property
+    def box(self) -> Tensor:
+        """(B, 4): left, top, right and bottom edge of the grid, as shares of width and height."""
+        x, y, stride = self.numbers[:, :3].unbind(dim=1)
+        half = (stride * (self.rows.shape[1] - 1) + 1) / 2
+        width, height = self.columns.shape[2], self.rows.shape[2]
+        x, y = x + 0.5, y + 0.5  # from the edge of the first pixel, not from its middle
+        return torch.stack([(x - half) / width, (y - half) / height, (x + half) / width, (y + half) / height], dim=1)
+
     def write(self, patches: Tensor) -> Tensor:
         """(B, C, N, N) -> (B, C, H, W)."""
         return self.rows.transpose(1, 2).unsqueeze(1) @ patches @ self.columns.unsqueeze(1) / self.intensity  # (4)

@@ -41,6 +41,7 @@ from .eyes import IMAGE
 from .glimpse import NOISE
 
 LARGEST_LOG_SIGMA = 5.0
+DARKEST = 0.01  # of the first canvas, and how far from white it stays
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,8 @@ class DRAWBody(nn.Module):
             nn.init.normal_(self.to_windows.weight, std=0.01)
             nn.init.zeros_(self.to_windows.bias)
         self.first_states = nn.Parameter(torch.zeros(2, 2, D))  # h and c of encoder and decoder
-        self.first_canvas = nn.Parameter(torch.zeros(P))
+        greys = torch.tensor(spec.mean).clamp(DARKEST, 1 - DARKEST).repeat_interleave(H * W)
+        self.first_canvas = nn.Parameter(greys.logit())  # as white as pictures are
 
     def forward(self, x: Tensor, noise: Tensor) -> Painted:
         """x (B, P) from 0 to 1, normal noise (B, T, Z): paint x again."""
@@ -132,6 +134,7 @@ class DRAWBody(nn.Module):
         C, H, W = self.shape
         window = self.reading(self.to_windows(h)[:, :NUM_NUMBERS])
         note(self, "read window", window.numbers)
+        note(self, "read box", window.box)
         both = torch.stack([x, missing], dim=1).view(-1, 2 * C, H, W)
         return [window.read(both).flatten(1)]
 
@@ -141,6 +144,7 @@ class DRAWBody(nn.Module):
         if self.config.attention:
             window = self.writing(self.to_windows(decoder[0])[:, NUM_NUMBERS:])
             note(self, "write window", window.numbers)
+            note(self, "write box", window.box)
             size = self.config.write_size
             added = window.write(added.view(-1, self.shape[0], size, size)).flatten(1)
         canvas = canvas + added  # (6)

@@ -162,7 +162,7 @@ def _base_of(request: Request) -> Run | None:
     if request.start_from is None:
         return None
     base = Run.open(request.start_from)
-    if base.config.model_name != request.model:
+    if base.config.model_name not in (request.model, *family(request.model).starts_from):
         raise ConfigError(
             f"{base.path} is a {base.config.model_name} model; --model {request.model} cannot start from it."
         )
@@ -247,7 +247,10 @@ def _choose_sizes(
         rows = min(len(stores["train"]), settings["training"].get("train_examples") or len(stores["train"]))
         tuning = None if rule is None else rule(base, rows)
         has_adapter = asked.get("adapter", "none") != "none"
+        of_eyes = {name: model[name] for name in ("widths", "eye_stride") if name in model}
         model, training = with_base(base, (model, training), schema, tuning, has_adapter=has_adapter)
+        if base.config.model_name != request.model:  # which had no eyes
+            model |= of_eyes
         training |= {"start": str(base.path.resolve()), "start_fingerprint": base.fingerprint}
         training = {name: value for name, value in training.items() if not _is_set(name, settings["training"])}
     model_config: Any = build(row.config, {**model, **asked}, section="model", where=request.where)
@@ -300,8 +303,9 @@ def transferred(base: Run, config: RunConfig, schema: Schema, asked: dict[str, A
     """The weights of the base as the new run takes them over; what starts anew starts by the run's seed."""
     torch.manual_seed(config.training.seed)
     model = family(config.model_name).build(config.model, schema)
-    weights = dict(base.load_model().state_dict())
-    changed = ", ".join(f"model.{name} = {value}" for name, value in asked.items())
+    weights = family(config.model_name).named_here(base.config.model_name, base.load_model().state_dict())
+    is_part = base.config.model_name != config.model_name  # what surrounds it starts anew, whatever was asked for
+    changed = "" if is_part else ", ".join(f"model.{name} = {value}" for name, value in asked.items())
     if isinstance(model, torch.nn.Module):
         return transfer(weights, base.schema, model, schema, where=str(base.path), changed=changed)
     try:

@@ -11,6 +11,7 @@ from typing import Any
 
 from ...data.schema import ImageSpec
 from ...goals.goal import Facts
+from . import pictures_and_words
 
 LABEL_SIZES: dict[str, dict[str, Any]] = {
     "window": {"window": 8, "embed_dim": 16, "model_dim": 128, "pooling": "mean"},
@@ -54,6 +55,8 @@ def sizes(model_name: str, facts: Facts) -> tuple[dict[str, Any], dict[str, Any]
     if model_name == "ngram":
         by_rule = COUNTED_ORDERS.get(facts.tokenizer, WORD_ORDER)
         return {"order": 0 if facts.tokens <= MAX_CHOSEN else by_rule}, {}
+    if facts.picture is not None and facts.tokens:
+        return pictures_and_words.sizes(facts)
     if facts.picture is not None:
         return _picture_sizes(model_name, facts)
     return (_text_sizes if facts.tokens else _sequence_sizes)(model_name, facts)

@@ -27,7 +27,8 @@ def sizes(model_name: str, facts: Facts) -> tuple[dict[str, Any], dict[str, Any]
         "num_looks": facts.length,
         "dropout": 0.1 if is_small or passes < 2 else 0.3 if passes < 8 else 0.5,
         "label_smoothing": 0.0 if is_small else 0.1,
-        "doubly_stochastic": 0.0 if is_small else 1.0,  # a grammar has words that need no look, and one place for others
+        # a grammar has words that need no look, and one place for others
+        "doubly_stochastic": 0.0 if is_small else 1.0,
     }
     if isinstance(facts.picture, ImageSpec):
         model |= eyes(facts.picture)
