@@ -93,7 +93,7 @@ def of_family(name: str, size: int) -> Schema:
     """What a family answers first, of what it reads; tokens, columns or labels in this number."""
     row = MODELS[name]
     kind = next(iter(row.learns))
-    if row.can_read(*SEQUENCES):
+    if row.can_read(*SEQUENCES) or kind == CAPTION:
         return of_kind(kind, size)
     return of_pictures(kind, 8, size, vocab_size=0 if row.can_read(frozenset({"images"})) else size)
 

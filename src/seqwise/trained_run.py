@@ -126,29 +126,13 @@ class TrainedRun:
         """The prompt and its best continuation as text; settings as in `DecodingConfig`."""
         return prompt + self.text_after(prompt, self.hypotheses(prompt, **search)[0].tokens)
 
-    @property
-    def paints(self) -> bool:
-        """Whether it makes pictures."""
-        return self.run.schema.kind == PICTURE
-
     def paint(self, num: int = 16, *, seed: int = 0) -> np.ndarray:
         """Pictures with the canvas after each step, (num, steps, height, width, channels), uint8."""
         from .decoding.painting import paint
 
-        if not self.paints:
-            raise ConfigError(f"{self.path} was trained on {self.run.config.task}: it paints no pictures.")
-        if num < 1:
-            raise ConfigError(f"num = {num} should be at least 1.")
+        if self.run.schema.kind != PICTURE or num < 1:
+            raise ConfigError(f"{self.path} was asked for {num} pictures; a run on paint gives one or more.")
         return paint(self.model, num, seed=seed)
-
-    def write_painted(self, folder: str | Path, *, num: int = 16, seed: int = 0) -> list[Path]:
-        """The same as files: a page that loads nothing, all pictures, the steps of some, and an animation."""
-        from .inspection.painted import write_painted
-
-        steps = self.paint(num, seed=seed)
-        name, facts = self.path.name, self._facts()
-        command = f"seqwise generate {name} --num {num} --seed {seed}"
-        return write_painted(Path(folder), steps, title=f"What {name} paints", command=command, facts=facts)
 
     def text_after(self, prompt: str, tokens: Sequence[int]) -> str:
         """A continuation as it is written behind its prompt: with the space before a word that follows a word."""
