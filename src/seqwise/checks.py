@@ -29,7 +29,7 @@ FAMILIES = (
 )
 """The names in MODELS."""
 TASK_NAMES = ["text", "numbers", "label", "tags", "pairs", "reconstruct", "masked", "span", "choice", "vectors"]
-TASK_NAMES += ["images", "questions", "captions", "paint"]
+TASK_NAMES += ["images", "questions", "captions", "paint", "seen-choice", "seen-masked"]
 """The names in TASKS; those of tasks that are registered come behind."""
 
 

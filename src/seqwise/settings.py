@@ -64,6 +64,8 @@ class DataConfig:
     max_frames: int | None = None
     """Clips: frames that are read of each, evenly spaced; as many as the longest has, but 16 at most, where not set; of
     frames whose features are given, 80."""
+    skip_damaged: bool = False
+    """Pictures: leave out those that cannot be read, instead of stopping."""
 
     def __post_init__(self) -> None:
         for name in ("season", "horizon", "row_tokens", "caption_tokens", "stride", "image_size", "max_frames"):

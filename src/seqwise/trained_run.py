@@ -13,12 +13,13 @@ from torch import nn
 
 from .config import build
 from .data.pipes import owned
-from .data.schema import MASKED_TOKEN, VECTOR, TokenSpec
+from .data.schema import MASKED_TOKEN, PICTURE, VECTOR, TokenSpec
 from .decoding import DecodingConfig, Hypothesis, generate
 from .decoding.translate import Answer
 from .errors import ConfigError, DataError, SeqwiseError
 from .evaluation.search_report import WIDTHS, SearchReport
 from .goals import AnyGoal
+from .goals.caption import CaptionGoal
 from .goals.goal import AnswersLines, AnswersRows, OnProgress, ScoreOptions, Tell
 from .goals.sequence import SequenceGoal
 from .goals.vector import no_answers
@@ -124,6 +125,30 @@ class TrainedRun:
     def generate(self, prompt: str = "", **search: Any) -> str:
         """The prompt and its best continuation as text; settings as in `DecodingConfig`."""
         return prompt + self.text_after(prompt, self.hypotheses(prompt, **search)[0].tokens)
+
+    @property
+    def paints(self) -> bool:
+        """Whether it makes pictures."""
+        return self.run.schema.kind == PICTURE
+
+    def paint(self, num: int = 16, *, seed: int = 0) -> np.ndarray:
+        """Pictures with the canvas after each step, (num, steps, height, width, channels), uint8."""
+        from .decoding.painting import paint
+
+        if not self.paints:
+            raise ConfigError(f"{self.path} was trained on {self.run.config.task}: it paints no pictures.")
+        if num < 1:
+            raise ConfigError(f"num = {num} should be at least 1.")
+        return paint(self.model, num, seed=seed)
+
+    def write_painted(self, folder: str | Path, *, num: int = 16, seed: int = 0) -> list[Path]:
+        """The same as files: a page that loads nothing, all pictures, the steps of some, and an animation."""
+        from .inspection.painted import write_painted
+
+        steps = self.paint(num, seed=seed)
+        name, facts = self.path.name, self._facts()
+        command = f"seqwise generate {name} --num {num} --seed {seed}"
+        return write_painted(Path(folder), steps, title=f"What {name} paints", command=command, facts=facts)
 
     def text_after(self, prompt: str, tokens: Sequence[int]) -> str:
         """A continuation as it is written behind its prompt: with the space before a word that follows a word."""
@@ -344,6 +369,22 @@ class TrainedRun:
             )
         return fill(self.model, self.run.schema.input("tokens", TokenSpec), text, num=num)
 
+    def ask(self, image: str | Path, questions: Sequence[str], *, num: int = 3) -> list[dict[str, float]]:
+        """Pictures: the most probable answers to each question on one of them, with their probabilities.
+
+        >>> run.ask("7.png", ["what color is the circle?"])[0]
+        {"red": 0.98, "blue": 0.01, "green": 0.01}
+        """
+        from .tasks.questions import QuestionsTask
+
+        if not isinstance(self.task, QuestionsTask):
+            raise ConfigError(
+                f"{self.path} is a {self.run.config.model_name} model of {self.run.config.task}: it answers no "
+                "questions on pictures. Train one that does: seqwise train scenes --model crossmodal."
+            )
+        told = self.answer_texts([(str(image), question) for question in questions])
+        return [dict(list(one["probabilities"].items())[:num]) for one in told]
+
     def answer(self, question: str, context: str, *, num: int = 1) -> list[FoundSpan]:
         """Spans: the answers to a question that a passage holds, best first, with their probabilities and places.
 
@@ -360,6 +401,23 @@ class TrainedRun:
             )
         asked = self.task.questions([(question, context)], self.run.schema, self.run.config.data.stride)
         return self.goal.answer(self.model, asked, num)[0]
+
+    @takes(DecodingConfig, default=None, without=("stop",))
+    def caption(self, images: Sequence[str | Path], **search: Any) -> list[str]:
+        """Captions: a sentence about each of some files; settings as in `DecodingConfig`, by default a beam of five.
+
+        >>> run.caption(["dog.jpg"])
+        ["a brown dog runs on the grass"]
+        """
+        if not isinstance(self.goal, CaptionGoal) or not isinstance(self.task, ReadsQuestions):
+            raise ConfigError(
+                f"{self.path} is a {self.run.config.model_name} model of {self.run.config.task}: it writes no "
+                "captions. Train one that does: seqwise train FOLDER --model captioner, captions.csv being in it."
+            )
+        schema, given = self.run.schema, {name: value for name, value in search.items() if value is not None}
+        store = self.task.questions([str(image) for image in images], schema)
+        found = self.goal.answers(self.model, store, schema, self.run.config.data, **given)
+        return [str(answer["caption"]) for answer in found]
 
     def encoder(self, *, pooling: str | None = None, normalise: bool | None = None) -> TextEncoder:
         """What makes vectors of texts, by `pooling` ("mean", "cls", "last", "max"); as the run says, else the mean."""

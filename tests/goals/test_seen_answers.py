@@ -36,7 +36,10 @@ def digit_schema() -> Schema:
     return seen_schema(ImageSpec(8, 8, (0.3,), (0.38,)), LabelSpec(DIGITS))
 
 
-@pytest.mark.parametrize(("family", "steps", "reached"), [("conv", 60, 0.9), ("glimpse", 150, 0.8)])
+SMALLER: dict[str, dict[str, Any]] = {"conv": {"widths": [8, 16, 32]}, "bert": {"num_layers": 2, "model_dim": 48}}
+
+
+@pytest.mark.parametrize(("family", "steps", "reached"), [("conv", 60, 0.9), ("bert", 140, 0.7), ("glimpse", 150, 0.8)])
 def test_digits_are_learned_in_seconds(family: str, steps: int, reached: float) -> None:
     learned, unseen = digit_stores()
     schema, goal = digit_schema(), GOALS[LABEL]
@@ -45,7 +48,7 @@ def test_digits_are_learned_in_seconds(family: str, steps: int, reached: float) 
     config = TrainingConfig(**settings)
     torch.manual_seed(0)
     row = MODELS[family]
-    model = row.build(row.config(**sizes), schema)
+    model = row.build(row.config(**{**sizes, **SMALLER.get(family, {})}), schema)
     before = goal.validate(model, unseen, None)
     assert before == pytest.approx(np.log(10), abs=1e-5)
     for _ in train(model, goal.batches(learned, model, config), config):

@@ -25,6 +25,7 @@ from seqwise.data.schema import (
     NEXT_TOKEN,
     NEXT_VALUES,
     NUMBER,
+    PICTURE,
     RECONSTRUCTION,
     SEQUENCE,
     SPAN,
@@ -37,6 +38,7 @@ from seqwise.evaluation.entities import TagScore
 from seqwise.evaluation.forecasts import ForecastScore
 from seqwise.evaluation.likelihood import Score
 from seqwise.evaluation.masked import MaskedScore
+from seqwise.evaluation.pictures import PictureScore
 from seqwise.evaluation.reconstruction import ReconstructionScore
 from seqwise.evaluation.spans import SpanScore
 from seqwise.evaluation.translations import Likelihood, TranslationScore
@@ -124,6 +126,7 @@ def names_of_score(kind: str) -> set[str]:
         CHOICE: ChoiceScore(np.zeros(4, int), np.zeros(4, int), np.zeros((4, 1)), ["a"], ""),
         SPAN: SpanScore(["a"], [["a"]], 0.1, ""),
         MASKED_TOKEN: MaskedScore(np.ones(4), np.ones(4), np.ones(4), np.ones(4, bool), np.ones(4), np.ones(4)),
+        PICTURE: PictureScore(np.ones(4), np.ones(4), 4),
         RECONSTRUCTION: ReconstructionScore(np.ones(4), np.ones(4)),
         SEQUENCE: TranslationScore(["a"], ["b"], ["b"], Likelihood(1.0, 1, 1), ""),
     }
@@ -167,7 +170,8 @@ def test_the_settings_of_a_recipe_build(
     task, labelled = file.task.name, "both.csv" if "pairing" in read_toml(path).get("model", {}) else "cats.csv"
     other = {"pairs": "cats.tsv", "text": "cats.txt", "masked": "cats.txt", "label": labelled, "tags": "cats.conll"}
     name = file.recipe.sources[0]
-    data = name if is_example_set(name) else "rooms" if task == "span" else str(tmp_path / other[task])
+    drawn = {"span": "rooms", "images": "digits8x8", "paint": "digits8x8"}
+    data = name if is_example_set(name) else drawn[task] if task in drawn else str(tmp_path / other[task])
     data = "digits-pixels" if data.startswith("mnist") else data
     session = prepare(
         data, model=file.family, out=tmp_path / "run", config_file=path, overrides=file.recipe.quick if quick else []

@@ -14,6 +14,8 @@ from ..errors import ConfigError, SeqwiseError
 from ..wording import as_typed
 from . import options as shared
 from .answer_command import answer
+from .ask_command import ask
+from .caption_command import caption
 from .data_commands import data_app
 from .embed_command import embed, search, similarity
 from .fill_command import fill
@@ -254,19 +256,23 @@ def generate(
     beam_width: Annotated[int, typer.Option(help="Number of hypotheses that beam search keeps.")] = 4,
     length_penalty: Annotated[float, typer.Option(help="Exponent of the length that scores are divided by.")] = 0.0,
     one_line: Annotated[bool, typer.Option("--one-line", help="Stop at the end of the line.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Pictures: folder to write them into, with a page.")] = None,
     precision: shared.Precision = "float32",
     as_json: shared.AsJson = False,
 ) -> None:
-    """Generate text with a model."""
+    """Generate text with a model, or pictures with one that paints."""
     from .preflight import check_runs
 
     check_runs(run)
     from ..api import TrainedRun
     from ..config import build
     from ..decoding import DecodingConfig
+    from .painting import write_pictures
     from .writing import write_texts
 
     trained = TrainedRun(run, precision=precision)
+    if write_pictures(trained, out, prompt=prompt, num=num, seed=seed, as_json=as_json):
+        return
     settings: dict[str, Any] = {
         "method": method,
         "max_tokens": max_tokens,
@@ -428,6 +434,8 @@ def check(
 
 app.command()(probe)
 app.command()(answer)
+app.command()(caption)
+app.command()(ask)
 app.command()(fill)
 app.command()(words)
 app.command()(embed)

@@ -34,9 +34,9 @@ class Augmentation:
         random = np.random.default_rng((AUGMENTING, *seed))
         pixels = images.pixels.numpy()
         B, _, _, H, W = pixels.shape
-        rows = _shifted(H, random.integers(-self.shift, self.shift + 1, size=B))  # (B, H)
-        columns = _shifted(W, random.integers(-self.shift, self.shift + 1, size=B))
-        is_flipped = random.random(B) < (0.5 if self.flip else 0.0)
+        rows = _shifted(H, random.integers(-self.shift, self.shift + 1, size=(B,)))  # (B, H)
+        columns = _shifted(W, random.integers(-self.shift, self.shift + 1, size=(B,)))
+        is_flipped = random.random((B,)) < (0.5 if self.flip else 0.0)
         columns = np.where(is_flipped[:, None], columns[:, ::-1], columns)
         found = np.stack(
             [one[..., down[:, None], across] for one, down, across in zip(pixels, rows, columns, strict=True)]
@@ -48,7 +48,7 @@ class Augmentation:
     def _cover(self, pixels: np.ndarray, random: np.random.Generator) -> None:
         """Squares whose middle lies anywhere in the picture: at its edge, they are cut off."""
         B, _, _, H, W = pixels.shape
-        tops, lefts = (random.integers(size, size=B) - self.cutout // 2 for size in (H, W))
+        tops, lefts = (random.integers(size, size=(B,)) - self.cutout // 2 for size in (H, W))
         for one, top, left in zip(pixels, tops.tolist(), lefts.tolist(), strict=True):
             square = (..., slice(max(0, top), top + self.cutout), slice(max(0, left), left + self.cutout))
             one[square] = one.mean(axis=(0, 2, 3), keepdims=True)[0].round()

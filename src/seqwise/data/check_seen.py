@@ -16,7 +16,7 @@ from .check_pairs import Quantiles
 from .picture_sources import read_picture
 from .pictures import fitted
 from .pixels import CHUNK, NUM_WORKERS, moments
-from .seen import RegionSource, SeenData, SeenRow, frames_of
+from .seen import PictureSource, RegionSource, SeenData, SeenRow, frames_of
 
 SMALL = 32  # pixels a side: pictures are the same where they look the same in this size
 LOOKED_AT = 3  # frames of a clip
@@ -90,7 +90,9 @@ def check_seen(data: SeenData) -> SeenCheck:
     parts: dict[str, SeenFacts] = {}
     known: set[bytes] = set()
     for part, rows in data.parts.items():
-        looks, damaged = _looked_at(data, frames_of(rows))
+        found = _looked_at(data.pictures, frames_of(rows))
+        looks = [one for one in found if isinstance(one, _Look)]
+        damaged = [one for one in found if isinstance(one, str)]
         digests = [look.digest for look in looks]
         num_known = 0 if part == "train" else sum(digest in known for digest in digests)
         parts[part] = _facts(rows, looks, damaged, num_known)
@@ -99,26 +101,41 @@ def check_seen(data: SeenData) -> SeenCheck:
     return SeenCheck(data.description, parts, data.notes, list(_warnings(data.asks_for, parts)))
 
 
-def _looked_at(data: SeenData, clips: Sequence[tuple[str, ...]]) -> tuple[list[_Look], list[str]]:
-    """Each picture or clip, and a sentence for each that cannot be read."""
+def without_damaged(
+    parts: Mapping[str, list[SeenRow]], source: PictureSource | RegionSource, notes: list[str]
+) -> dict[str, list[SeenRow]]:
+    """Rows whose pictures can be read; `notes` gets a sentence on the others."""
+    clips = frames_of([row for rows in parts.values() for row in rows])
+    found = _looked_at(source, clips, every_frame=True)
+    damaged = {frames: one for frames, one in zip(clips, found, strict=True) if isinstance(one, str)}
+    if damaged:
+        more = f"; and {len(damaged) - MAX_NAMED:,} more" if len(damaged) > MAX_NAMED else ""
+        many = counted(len(damaged), "picture that cannot be read is", "pictures that cannot be read are")
+        notes.append(f"{many} left out: {'; '.join([*damaged.values()][:MAX_NAMED])}{more}")
+    return {part: [row for row in rows if row.frames not in damaged] for part, rows in parts.items()}
+
+
+def _looked_at(
+    source: PictureSource | RegionSource, clips: Sequence[tuple[str, ...]], *, every_frame: bool = False
+) -> list[_Look | str]:
+    """Each picture or clip, or a sentence where it cannot be read."""
 
     def look(frames: tuple[str, ...]) -> _Look | str:
         try:
-            return _look(data, frames)
+            return _look(source, frames if every_frame else moments(frames, LOOKED_AT))
         except DataError as error:
             return str(error)
 
     with ThreadPoolExecutor(NUM_WORKERS) as pool:
-        found = list(pool.map(look, clips, chunksize=CHUNK))
-    return [one for one in found if isinstance(one, _Look)], [one for one in found if isinstance(one, str)]
+        return list(pool.map(look, clips, chunksize=CHUNK))
 
 
-def _look(data: SeenData, frames: tuple[str, ...]) -> _Look:
-    if isinstance(data.pictures, RegionSource):
-        return _Look(hashlib.sha256(data.pictures.regions(frames[0]).features.tobytes()).digest(), None)
+def _look(source: PictureSource | RegionSource, frames: Sequence[str]) -> _Look:
+    if isinstance(source, RegionSource):
+        return _Look(hashlib.sha256(source.regions(frames[0]).features.tobytes()).digest(), None)
     digest, size = hashlib.sha256(), None
-    for name in moments(frames, LOOKED_AT):
-        pixels = read_picture(data.pictures, name)
+    for name in frames:
+        pixels = read_picture(source, name)
         size = size or (pixels.shape[1], pixels.shape[0])
         digest.update(fitted(pixels, SMALL, SMALL, pixels.shape[2], "stretch").tobytes())
     return _Look(digest.digest(), size)

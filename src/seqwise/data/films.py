@@ -23,6 +23,7 @@ from .seen_looks import FILM_SUFFIXES
 
 MAX_FRAMES = 16  # of a film, where nothing else was asked for
 MAX_DECODED = 20_000  # frames of one film: at 25 a second a quarter of an hour
+MAX_SIDE = 512  # pixels of a frame that is kept
 KEPT = 4  # films whose moments are kept, for workers beside each other
 FORMATS = ("mov,mp4,m4a,3gp,3g2,mj2", "matroska,webm", "avi", "mpeg", "mpegts", "asf", "flv", "ogg")
 
@@ -98,7 +99,9 @@ def _spaced(film: Any, path: Path, most: int) -> list[np.ndarray]:
         if number >= MAX_DECODED:
             raise DataError(f"{path}: more than {MAX_DECODED:,} frames. Cut it into clips.")
         if number % step == 0:
-            kept.append((number, frame.to_ndarray(format="rgb24")))
+            share = min(1.0, MAX_SIDE / max(frame.width, frame.height))
+            width, height = (max(1, round(side * share)) for side in (frame.width, frame.height))
+            kept.append((number, frame.to_ndarray(format="rgb24", width=width, height=height)))
             if len(kept) > 4 * most:
                 step *= 2
                 kept = [one for one in kept if one[0] % step == 0]

@@ -34,6 +34,7 @@ from .seen import PictureSource
 from .seen_looks import ARCHIVES, files_below, is_archive, is_picture_name
 
 MAX_BYTES = 500_000_000  # of one file
+TAR_END = 1024  # zeros, at least
 PEEKED = 1024  # bytes at the beginning, in the middle and at the end of a file, by which it is known
 
 
@@ -208,6 +209,8 @@ class TarPictures:
                     members.append((member.name, member.offset_data, member.offset_data + member.size))
         except (tarfile.TarError, EOFError) as error:
             raise DataError(f"{self.path}: a damaged or cut-off .tar archive ({error}). Get it again.") from None
+        if len(self._unpacked) < TAR_END or any(self._unpacked[-TAR_END:]):
+            raise DataError(f"{self.path}: a cut-off .tar archive. Get it again.")
         return {"fingerprint": hashlib.sha256(self._unpacked).hexdigest(), "members": members}
 
     @cached_property

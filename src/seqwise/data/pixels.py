@@ -123,7 +123,8 @@ def told(damaged: Sequence[str]) -> str:
     if len(damaged) == 1:
         return damaged[0]
     more = "" if len(damaged) <= MAX_NAMED else f"\nand {len(damaged) - MAX_NAMED:,} more"
-    return f"{len(damaged):,} pictures cannot be read:\n" + "\n".join(damaged[:MAX_NAMED]) + more
+    some = "\n".join(damaged[:MAX_NAMED])
+    return f"{len(damaged):,} pictures cannot be read:\n{some}{more}\nTo leave them out: --set data.skip_damaged=true"
 
 
 def read_fitted(source: PictureSource, name: str, spec: ImageSpec) -> np.ndarray:
@@ -138,10 +139,17 @@ def mean_and_scale(
     """Mean and standard deviation of each channel, pixels going from 0 to 1, over evenly spaced pictures."""
     step = max(1, len(names) // SAMPLED)
     counts = np.zeros((spec.size, 256), dtype=np.int64)  # of each value in each channel: exact, and small
+    damaged: list[str] = []
     for name in names[::step]:
-        pixels = read_fitted(source, name, spec)
+        try:
+            pixels = read_fitted(source, name, spec)
+        except DataError as error:
+            damaged.append(str(error))
+            continue
         for channel in range(spec.size):
             counts[channel] += np.bincount(pixels[..., channel].ravel(), minlength=256)
+    if not counts.any():
+        raise DataError(told(damaged))
     values, total = np.arange(256) / 255, counts.sum(axis=1)
     mean = counts @ values / total
     variance = counts @ values**2 / total - mean**2

@@ -14,12 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 
 from .scenes import COLORS, CURTAINS, PAIRS, RADII, SHAPES, SIZE, UNSEEN, Scene, ScenePictures, SceneRegions, Thing
-from .seen import SeenData, SeenRow
+from .seen import SeenRow
 
 SCENES = {"train": 3000, "valid": 300, "test": 500}
 """Pictures of each part."""
@@ -168,6 +167,8 @@ def described(scene: Scene, random: Random) -> str:
     return " and ".join(f"a {thing.size} {thing.name}" for thing in things)
 
 
+Source = ScenePictures | SceneRegions
+Parts = dict[str, list[SeenRow]]
 Said = Iterator[tuple[tuple[str, ...], str | None]]
 """Texts of a row, and its answer."""
 
@@ -187,42 +188,33 @@ def _describe(scene: Scene, random: Random) -> Said:
 
 @dataclass(frozen=True)
 class SceneSet:
-    title: str
-    asks_for: Literal["answer", "choice", "caption"]
-    source: type[ScenePictures] | type[SceneRegions]
+    source: Callable[[int], Source]
     say: Callable[[Scene, Random], Said]
     has_curtains: bool = False
     """Of every other picture a side is hidden."""
 
 
 SCENE_SETS = {
-    "scenes": SceneSet("Drawn scenes: questions about them, as pictures; exact answers", "answer", ScenePictures, _ask),
-    "scenes-regions": SceneSet("Drawn scenes: the same, as regions with boxes", "answer", SceneRegions, _ask),
-    "scenes-choices": SceneSet(
-        "Drawn scenes: choose the answer of four, and the reason", "choice", SceneRegions, choices_about
-    ),
-    "scenes-entailment": SceneSet(
-        "Drawn scenes behind curtains: does a sentence follow from the picture?", "answer", SceneRegions, _entail, True
-    ),
-    "scenes-captions": SceneSet(
-        "Drawn scenes: a sentence about each, to learn from", "caption", SceneRegions, _describe
-    ),
+    "scenes": SceneSet(ScenePictures, _ask),
+    "scenes-regions": SceneSet(SceneRegions, _ask),
+    "scenes-choices": SceneSet(SceneRegions, choices_about),
+    "scenes-entailment": SceneSet(SceneRegions, _entail, has_curtains=True),
+    "scenes-captions": SceneSet(SceneRegions, _describe),
 }
 """By name."""
 
 
-def scene_data(name: str, *, seed: int = 0, sizes: Mapping[str, int] | None = None) -> SeenData:
-    """A set by its name, in parts of so many pictures."""
-    what = SCENE_SETS[name]
+def scene_rows(name: str, *, seed: int = 0, sizes: Mapping[str, int] | None = None) -> tuple[Parts, Source, list[str]]:
+    """A set by its name: its rows in parts of so many pictures, where those are from, and what should be known."""
+    what, parts = SCENE_SETS[name], Parts()
     source = what.source(seed)
-    parts: dict[str, list[SeenRow]] = {}
     for place, (part, num) in enumerate((sizes or SCENES).items()):
         parts[part] = []
         for number in range(num):
             random = np.random.default_rng((seed, 1 + place, number))
             side = f"/{one_of(random, CURTAINS)}" if what.has_curtains and number % 2 else ""
             picture = f"{part}/{number}{side}"
-            parts[part] += [SeenRow((picture,), *said) for said in what.say(source.scene(picture), random)]
+            said = what.say(source.scene(picture), random)
+            parts[part] += [SeenRow((picture,), texts, answer) for texts, answer in said]
     unseen = ", ".join(f"{color} {shape}" for color, shape in sorted(UNSEEN))
-    notes = [f"every picture of the test part shows one of what no training picture shows: {unseen}"]
-    return SeenData(name, parts, source, what.asks_for, f"drawn from seed {seed}", notes)
+    return parts, source, [f"each picture of the test part shows what no other part does, one of: {unseen}"]

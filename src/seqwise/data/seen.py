@@ -83,8 +83,9 @@ class SeenData:
     parts: dict[str, list[SeenRow]]
     """train, valid and test; or all of it as "whole"."""
     pictures: PictureSource | RegionSource
-    asks_for: Literal["label", "answer", "caption", "picture"]
-    """A label of each picture, the answer to a question about it, a sentence, or more pictures of the kind."""
+    asks_for: Literal["label", "answer", "choice", "caption", "picture"]
+    """A label of each picture, the answer to a question about it, which of a few choices is right, a sentence, or more
+    pictures of the kind."""
     split: str
     """How the parts were made, in words."""
     notes: list[str] = field(default_factory=list)
@@ -119,6 +120,7 @@ class SeenData:
         said = {
             "label": f"one of {counted(len(self.labels), 'label')} each",
             "answer": f"{counted(len(rows), 'question')} with one of {counted(len(self.labels), 'answer')} each",
+            "choice": f"{counted(len(rows), 'question')} with a few choices each",
             "caption": counted(sum(len(row.texts) for row in rows), "caption"),
             "picture": "to be painted",
         }[self.asks_for]

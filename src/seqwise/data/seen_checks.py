@@ -13,7 +13,13 @@ from .label_checks import label_notes, unseen_labels
 from .seen import SeenRow, frames_of
 
 FEWEST = 3  # rows, to train, validate and test on
-OFTEN_SAID = {"caption": "captions", "answer": "questions", "label": "labels", "picture": "pictures"}
+OFTEN_SAID = {
+    "caption": "captions",
+    "answer": "questions",
+    "choice": "questions",
+    "label": "labels",
+    "picture": "pictures",
+}
 
 
 def check_parts(name: str, parts: Mapping[str, Sequence[SeenRow]], asks_for: str) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 from ..errors import ConfigError, DataError
 from ..settings import DataConfig
 from ..wording import counted
+from .check_seen import without_damaged
 from .films import FilmPictures, with_moments
 from .label_checks import named
 from .label_split import CUT_SPLIT, VALID_SHARE, deal
@@ -63,9 +64,12 @@ def open_seen(config: DataConfig, asks_for: str) -> SeenData:
         found = _find(paths, asks_for, config)
     parts, notes = {part: found.parts[part] for part in PARTS if part in found.parts}, list(found.notes)
     if "train" not in parts:
-        raise DataError(f"{name}: there is nothing to train on, only {' and '.join(parts) or 'nothing'}.")
+        only = f", but for {' and '.join(parts)}" if parts else ""
+        raise DataError(". ".join([f"{name}: there is nothing to train on{only}", *notes]) + ".")
     if len(parts) > 1 and config.split is not None:
         raise ConfigError(f'{name} has parts already, and --split-at "{config.split}" would make others; drop one.')
+    if config.skip_damaged:
+        parts = without_damaged(parts, found.pictures, notes)
     check_parts(name, parts, asks_for)
     notes += shared(parts)  # before a validation part is cut off
     parts, words = _in_parts(name, parts, config.split, notes)
@@ -143,10 +147,13 @@ def _find(paths: Sequence[Path], asks_for: str, config: DataConfig, *, needs_ans
     for part, file in (("valid", config.valid), ("test", config.test)):
         if file is not None:
             tables[Path(file)] = part
+    notes: list[str] = []
     folder = paths[0] if paths[0].is_dir() else paths[0].parent
     names, source = kept_in(folder)
+    if isinstance(source, FolderPictures):
+        beside = [path.name for path in sorted(folder.iterdir()) if is_archive(path)]
+        notes += [f"{name} is not read: there are pictures beside it" for name in beside]
     places, parts = Places(names, str(folder)), dict[str, list[SeenRow]]()
-    notes: list[str] = []
     columns: tuple[str, ...] = ()
     for path, part in tables.items():
         table = read_rows(path, asks_for, places, columns or config.columns, needs_answers=needs_answers)
@@ -174,7 +181,7 @@ def _tables(paths: Sequence[Path], asks_for: str) -> dict[Path, str]:
 
 
 def kept_in(folder: Path) -> tuple[list[str], Any]:
-    """Names of all pictures, films or features below a folder and in the archives directly in it; and their source."""
+    """Names of all pictures below a folder, else in the archives in it, else of films or features; and their source."""
     files = files_below(folder)
     pictures = [name for name in files if is_picture_name(name)]
     archives = [folder / name for name in files if "/" not in name and is_archive(Path(name))]
@@ -184,11 +191,9 @@ def kept_in(folder: Path) -> tuple[list[str], Any]:
         if features := [name for name in files if name.lower().endswith(FEATURE_SUFFIXES)]:
             return features, RegionFiles(folder, features)
         raise DataError(f"{folder}: there is no picture, film or file of features (.npy, .npz) in it or below it.")
-    found = {path.name.partition(".")[0]: pictures_in(path) for path in archives}
-    if not found:
-        return pictures, FolderPictures(folder, pictures)
     if pictures:
-        found["."] = FolderPictures(folder, pictures)
+        return pictures, FolderPictures(folder, pictures)
+    found = {path.name.partition(".")[0]: pictures_in(path) for path in archives}
     if len(found) == 1:
         (only,) = found.values()
         return list(only.names), only

@@ -14,7 +14,6 @@ from __future__ import annotations
 import io
 import pickle
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -27,7 +26,7 @@ from .files import read_bytes
 from .label_checks import named
 from .picture_sources import ArrayPictures, JoinedPictures, pictures_in
 from .seen import PictureSource, RegionSource, SeenRow
-from .seen_looks import CIFAR_BATCH, IDX_PICTURES, is_archive
+from .seen_looks import CIFAR_BATCH, IDX_PICTURES, is_archive, shared_root
 from .seen_tables import in_number_order
 from .source import PART_NAMES, part_of
 from .toys import parse_idx
@@ -74,7 +73,7 @@ def _read_tree(path: Path, *, labelled: bool) -> SeenParts:
     """Folders for parts, for labels, for clips, in this order; each may be missing."""
     source = pictures_in(path)
     names = list(source.names)
-    root = _root(names)
+    root = shared_root(names)
     parts: dict[str, list[SeenRow]] = {}
     clips: dict[tuple[str, ...], list[str]] = {}
     for name in names:
@@ -104,16 +103,6 @@ def _read_tree(path: Path, *, labelled: bool) -> SeenParts:
             f"{counted(len(beside), 'picture is', 'pictures are')} in no folder of a label, left out: {named(beside)}"
         )
     return SeenParts(parts, source, notes)
-
-
-def _root(names: Sequence[str]) -> str:
-    """The folder that all pictures are in, as archives have it, where it tells nothing: "data/"; or ""."""
-    kept = ""
-    for folders in zip(*(name.split("/")[:-1] for name in names), strict=False):
-        if len(set(folders)) > 1 or folders[0].lower() in PART_NAMES:
-            break
-        kept += f"{folders[0]}/"
-    return kept
 
 
 # -- files of many pictures ----------------------------------------------------------------------------------------

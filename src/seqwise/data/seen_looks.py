@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
 from ..config import parse_json
-from ..errors import DataError
+from ..errors import ConfigError, DataError, did_you_mean
 from .files import kind_of, lines_of, read_text
 from .source import PART_NAMES, part_of
 from .text_tables import TABLE_KINDS, Table, TableRow, cell_of, read_beginning, read_table
@@ -39,10 +39,12 @@ COLUMNS = {
     "split": ("split", "part", "partition", "set"),
 }
 """By role, names of columns; the first that a table has is it."""
+ANY_FILE = ("file", "filename", "file_name", "filepath", "path", "id")
+"""Names of columns that need not be of pictures: their cells tell."""
 KNOWN_NAMES = frozenset(name for names in COLUMNS.values() for name in names)
 ASKED = {"caption": ("image", "caption"), "answer": ("image", "question", "answer"), "label": ("image", "label")}
 """By what is asked for: the columns that it takes."""
-TASK_OF = {"label": "images", "caption": "captions", "answer": "questions", "picture": "paint"}
+TASK_OF = {"label": "images", "caption": "captions", "answer": "questions", "picture": "paint", "choice": "seen-choice"}
 SETS = {
     "digits8x8": ("label", "picture"),
     "moving-shapes": ("caption",),
@@ -55,6 +57,11 @@ SETS = {
     "msvd": ("caption",),
     "easy_vqa": ("answer", "picture"),
     "vqa_rad": ("answer", "picture"),
+    "scenes": ("answer", "picture"),
+    "scenes-regions": ("answer",),
+    "scenes-choices": ("choice",),
+    "scenes-entailment": ("answer",),
+    "scenes-captions": ("caption",),
 }
 """By the name of a set, before a colon: what may be asked of it, the first where nobody said."""
 TOKEN_LINE = re.compile(r"(\S+\.\w+)#(\w+)\t(.*)")
@@ -67,7 +74,8 @@ LOOKED_AT = 200  # rows of a table
 
 
 def is_hidden(name: str) -> bool:
-    return any(part.startswith((".", "__MACOSX")) for part in PurePosixPath(name).parts)
+    folders = PurePosixPath(name.replace("\\", "/")).parts
+    return any(part.startswith((".", "__MACOSX")) and part != ".." for part in folders)
 
 
 def is_picture_name(name: str) -> bool:
@@ -172,7 +180,7 @@ def _cell(value: object, where: str) -> str | tuple[str, ...]:
 
 def seen_roles(table: Table, given: Sequence[str] = ()) -> dict[str, str]:
     """Which column is which: as given (image=file), else by their names, else an image by what the cells hold."""
-    roles = given_seen_roles(given)
+    roles = checked_roles(given)
     for role, names in COLUMNS.items():
         if role not in roles:
             found = (name for known in names for name in table.names if name.casefold() == known)
@@ -194,12 +202,19 @@ def seen_roles(table: Table, given: Sequence[str] = ()) -> dict[str, str]:
 
 def given_seen_roles(columns: Sequence[str]) -> dict[str, str]:
     """["image=file", "caption=text"] -> {"image": "file", "caption": "text"}."""
-    found = {}
+    pairs = (column.partition("=") for column in columns)
+    return {role: name for role, equals, name in pairs if equals and role in COLUMNS}
+
+
+def checked_roles(columns: Sequence[str]) -> dict[str, str]:
+    """The same; a role that pictures do not have is a ConfigError."""
     for column in columns:
         role, equals, name = column.partition("=")
-        if equals and role in COLUMNS:
-            found[role] = name
-    return found
+        if not equals or not name:
+            raise ConfigError(f'--columns "{column}": expected a role and a name, such as image=file or caption=text.')
+        if role not in COLUMNS:
+            raise ConfigError(f'--columns "{column}": unknown role "{role}". {did_you_mean(role, COLUMNS)}')
+    return given_seen_roles(columns)
 
 
 def asked_by(table: Table, given: Sequence[str] = ()) -> list[str]:
@@ -234,9 +249,10 @@ def _asked_by_file(path: Path) -> list[str]:
             if path.stat().st_size > MAX_JSON:
                 return []
             beginning = next(read_text(path), "")[: 1 << 16]
-            is_about = any(f'"{name}"' in beginning for name in COLUMNS["image"])
-            return asked_by(_json_table(path)) if is_about else []
-        table = read_beginning(path, KNOWN_NAMES)
+            is_about = any(f'"{name}"' in beginning for name in COLUMNS["image"][:-1])  # anything may have an id
+            table = _json_table(path) if is_about else None
+        else:
+            table = read_beginning(path, KNOWN_NAMES)
     except DataError:
         return []
     return [] if table is None else asked_by(table) if _names_pictures(table) else []
@@ -250,7 +266,7 @@ def _names_pictures(table: Table) -> bool:
     place = table.place(roles["image"].removeprefix("column ") if not table.has_header else roles["image"])
     cells = [row.cells[place] for row in table.rows[:LOOKED_AT]] if place is not None else []
     named = [str(cell[0] if isinstance(cell, tuple) and cell else cell) for cell in cells]
-    is_called = roles["image"].casefold() in COLUMNS["image"][:9]
+    is_called = roles["image"].casefold() not in ANY_FILE
     return bool(named) and (all(map(is_seen_name, named)) or (is_called and all(named)))
 
 
@@ -262,12 +278,14 @@ def kinds_held(path: Path) -> list[str]:
         return []
     if is_archive(path):
         return _held_by_names(_names_in_zip(path)) if path.suffix.lower() == ".zip" else ["label"]
-    return _asked_by_file(path) if may_be_table(path) else []
+    asked = _asked_by_file(path) if may_be_table(path) else []
+    is_beside = asked and any(is_seen_name(name) or is_archive(Path(name)) for name in _files_below(path.parent))
+    return asked if is_beside else []
 
 
 def _held_by_folder(folder: Path) -> list[str]:
     names = files_below(folder)
-    if any(IDX_PICTURES.fullmatch(name) for name in names) or any(CIFAR_BATCH.fullmatch(name) for name in names):
+    if any(IDX_PICTURES.fullmatch(name) or CIFAR_BATCH.fullmatch(name) for name in names if "/" not in name):
         return ["label"]
     if not any(map(is_seen_name, names)) and not any(is_archive(Path(name)) for name in names):
         return []
@@ -285,22 +303,20 @@ def _held_by_names(names: Sequence[str]) -> list[str]:
     """Pictures in folders that may be labels, or all in one place."""
     if not names:
         return []
-    labels = {label for name in names if (label := label_of(name)) is not None}
-    return ["label"] if len(labels) > 1 else ["picture"]
+    root = len(shared_root(names))
+    folders = [name[root:].split("/")[:-1] for name in names]
+    below = [some[1:] if some and some[0].lower() in PART_NAMES else some for some in folders]
+    return ["label"] if len({some[0] for some in below if some}) > 1 else ["picture"]
 
 
-def label_of(name: str) -> str | None:
-    """The folder that a picture is in, below a folder for its part: "train/cats/7.jpg" -> "cats"."""
-    folders = [part for part in PurePosixPath(name).parts[:-1]]
-    if folders and folders[0].lower() in PART_NAMES:
-        folders = folders[1:]
-    return folders[0] if folders else None
-
-
-def part_of_name(name: str) -> str | None:
-    """The part that the first folder of a name tells."""
-    first, slash, _ = name.partition("/")
-    return PART_NAMES.get(first.lower()) if slash else None
+def shared_root(names: Sequence[str]) -> str:
+    """The folder that all pictures are in, as archives have it, where it tells nothing: "data/"; or ""."""
+    kept = ""
+    for folders in zip(*(name.split("/")[:-1] for name in names), strict=False):
+        if len(set(folders)) > 1 or folders[0].lower() in PART_NAMES:
+            break
+        kept += f"{folders[0]}/"
+    return kept
 
 
 def _names_in_zip(path: Path) -> list[str]:

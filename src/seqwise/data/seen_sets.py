@@ -1,6 +1,7 @@
 """Sets of pictures that have a name, as they are published: their parts, their pictures, and what is said of them.
 
 mnist, fashion_mnist    IDX files; the last 5,000 of the training part validate
+mnist:translated        each digit somewhere on a black picture of 60 x 60; fashion_mnist too
 cifar10                 two archives of folders
 flickr8k                five captions a picture
 multi30k-images:de      pictures of Flickr8k, in its parts, with the sentence of Multi30k in en, de, fr or cs
@@ -14,20 +15,23 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from ..errors import DataError
 from ..wording import counted
 from .files import lines_of, read_text
 from .label_folders import one_line
 from .picture_sources import ArrayPictures, DrawnPictures, JoinedPictures, TarPictures, ZipPictures
+from .placed_pictures import PlacedPictures
 from .public import find_public
 from .region_files import RegionFiles
+from .scene_questions import SCENE_SETS, scene_rows
 from .seen import PictureSource, SeenRow
 from .seen_folders import SeenParts, read_idx
-from .seen_looks import FEATURE_SUFFIXES, files_below
+from .seen_looks import FEATURE_SUFFIXES, SETS, TASK_OF, files_below
 
 VALID_DIGITS = 5_000  # of the training part of mnist, the last ones
+TRANSLATED, TRANSLATED_SIDE = "translated", 60  # pixels
 LANGUAGES = ("en", "de", "fr", "cs")
 FLICKR_PARTS = {"train": "train", "valid": "dev", "test": "test"}
 
@@ -36,6 +40,9 @@ def read_seen_set(name: str, asks_for: str) -> SeenParts:
     """The rows of a set: labels, captions or answers as it has them; none where pictures are to be painted."""
     kind, _, form = name.partition(":")
     forms = FORMS.get(kind, ("",))
+    if asks_for not in SETS[kind]:
+        ways = " or ".join(f"--task {TASK_OF[one]}" for one in SETS[kind])
+        raise DataError(f'"{name}" has nothing that --task {TASK_OF[asks_for]} asks for. Take it with {ways}.')
     if form not in forms:
         known = ", ".join(f"{kind}:{one}" for one in forms if one) or kind
         raise DataError(f'"{name}": there is no such form of {kind}; there are: {known}.')
@@ -68,8 +75,11 @@ def _moving(kind: str) -> Callable[[str], SeenParts]:
 
 
 def _idx(name: str) -> Callable[[str], SeenParts]:
-    def read(_: str) -> SeenParts:
+    def read(form: str) -> SeenParts:
         found = read_idx(next(iter(find_public(name).values())).parent)
+        if form == TRANSLATED:
+            found.pictures = PlacedPictures(cast(PictureSource, found.pictures), TRANSLATED_SIDE)
+            found.notes.append(f"each picture lies somewhere on a black one of {TRANSLATED_SIDE} x {TRANSLATED_SIDE}")
         rows = found.parts["train"]
         if len(rows) > 2 * VALID_DIGITS:
             found.parts = {**found.parts, "train": rows[:-VALID_DIGITS], "valid": rows[-VALID_DIGITS:]}
@@ -173,8 +183,17 @@ def _msvd(_: str) -> SeenParts:
     rows = [SeenRow((file,), captions.get(file.partition(".npy")[0], ())) for file in files]
     said = [row for row in rows if row.texts]
     notes = [f"features are at hand of {counted(len(rows), 'clip')}, and captions of {len(said)} of them"]
+    if not said:
+        notes.append("nothing can be learned from clips without captions: they are there to be described")
     parts = {"train": said} if said else {}
     return SeenParts({**parts, "test": [row for row in rows if not row.texts]}, RegionFiles(folder, files), notes)
+
+
+def _scenes(name: str) -> Callable[[str], SeenParts]:
+    def read(_: str) -> SeenParts:
+        return SeenParts(*scene_rows(name))
+
+    return read
 
 
 READERS: dict[str, Callable[[str], SeenParts]] = {
@@ -189,5 +208,11 @@ READERS: dict[str, Callable[[str], SeenParts]] = {
     "easy_vqa": _easy_vqa,
     "vqa_rad": _vqa_rad,
     "msvd": _msvd,
+    **{name: _scenes(name) for name in SCENE_SETS},
 }
-FORMS = {"multi30k-images": ("", *LANGUAGES), "vqa_rad": ("", "closed")}
+FORMS = {
+    "multi30k-images": ("", *LANGUAGES),
+    "vqa_rad": ("", "closed"),
+    "mnist": ("", TRANSLATED),
+    "fashion_mnist": ("", TRANSLATED),
+}

@@ -7,14 +7,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from ..checks import check_family
 from ..data.schema import (
+    ALIGNMENT,
     CAPTION,
     CHOICE,
     LABEL,
     LABELS,
+    MASKED_REGION,
     MASKED_TOKEN,
     NEXT_TOKEN,
     NEXT_VALUES,
@@ -23,6 +25,7 @@ from ..data.schema import (
     PICTURES,
     PICTURES_AND_WORDS,
     RECONSTRUCTION,
+    REGION_CLASS,
     SEQUENCE,
     SEQUENCES,
     SPAN,
@@ -76,8 +79,17 @@ class Family:
     """Settings of the tokenizer that suit it, where nothing else was asked for."""
     use: str = ""
     """The command that one goes on with; where there is none, what suits the target."""
+    starts_from: Mapping[str, str] = field(default_factory=dict)
+    """Other families whose body is a part of this one's, each with the name of that part: --from takes runs of them."""
     sizes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Settings by the name of a size, which is a setting itself: model.size."""
+
+    def named_here(self, other: str, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """The weights of another family by the names that they have in this one."""
+        part = self.starts_from.get(other)
+        if part is None:
+            return dict(weights)
+        return {name.replace("body.", f"body.{part}.", 1): tensor for name, tensor in weights.items()}
 
     @property
     def learns_by(self) -> str:
@@ -247,6 +259,7 @@ MODELS = {
         2019,
         "none: it reads all of a text at once",
         "a word's vector knows what comes after it; learned once from raw text, tuned for every task",
+        reads=(*SEQUENCES, *PICTURES),
         sizes=BERT_SIZES,
     ),
     "captioner": Family(
@@ -278,16 +291,16 @@ MODELS = {
         "a picture is painted step by step, by what is still missing",
         reads=SINGLE_PICTURES,
         takes_part=False,
-        use="generate",
     ),
     "crossmodal": Family(
         CrossmodalConfig,
         build_crossmodal,
-        dict.fromkeys((LABEL,), "gradients"),
+        dict.fromkeys((LABEL, CHOICE, MASKED_TOKEN, MASKED_REGION, REGION_CLASS, ALIGNMENT), "gradients"),
         2019,
         "none: it reads all of a text and a picture at once",
         "words and what they stand for: text and picture are read together",
         reads=PICTURES_AND_WORDS,
+        starts_from={"bert": "words"},
         sizes=BERT_SIZES,
     ),
 }

@@ -15,7 +15,10 @@ Norms stand behind what is added (post-norm), as published: weights of others me
 rotary (layers/positions.py), (1) has no place: on little text the body then learns to look at neighbours many times
 sooner (docs/lab-notebook.md), and no BERT of others is like that.
 
-Shapes: B batch, T steps, C context, E embedding width, D model width, H heads, L layers, V vocabulary.
+A picture is read as a row of its patches, as a text is of its words (Dosovitskiy et al. 2021); or of what an encoder
+saw (models/eyes.py). Its first place shows nothing, and stands for all.
+
+Shapes: B batch, T steps, C context, E embedding width, D model width, H heads, L layers, V vocabulary, N patches.
 """
 
 from __future__ import annotations
@@ -27,10 +30,10 @@ import torch
 from torch import Tensor, nn
 
 from ..data.batch import Tokens
-from ..data.schema import Schema, TokenSpec
+from ..data.schema import ImageSpec, RegionSpec, Schema, TokenSpec
 from ..errors import ConfigError, did_you_mean
 from ..layers.dropout import Dropout
-from ..layers.embeddings import TokenEmbedding, ValueEmbedding
+from ..layers.embeddings import RegionEmbedding, TokenEmbedding, ValueEmbedding
 from ..layers.feed_forward import FeedForward
 from ..layers.multi_head import SelfAttention
 from ..layers.notes import tap
@@ -40,6 +43,7 @@ from ..layers.stream import Stream
 from .adapters import AdaptedConfig
 from .build import build_model, check_heads, check_turns
 from .contract import Encoded, Fields, State, only
+from .eyes import SeeingConfig, eyes_for, has_boxes, num_regions, with_first_place
 
 STD = 0.02  # of fresh weights
 NUM_TEXTS = 2
@@ -56,7 +60,7 @@ SIZES: dict[str, dict[str, Any]] = {
 
 
 @dataclass(frozen=True)
-class BERTConfig(AdaptedConfig):
+class BERTConfig(AdaptedConfig, SeeingConfig):
     size: str = ""
     """Named size (tiny, mini, small, base, large), from which training takes every setting of the shape that is not set
     by hand."""
@@ -80,6 +84,8 @@ class BERTConfig(AdaptedConfig):
     """What a norm adds to the variance, which keeps the division from zero."""
     pooler_activation: Literal["tanh", "relu"] = "tanh"
     """Nonlinearity behind the first place, where labels are read off it; ReLU in DistilBERT."""
+    patch_size: int = 4
+    """Pictures: height and width of the patches that are read in the place of words, in pixels."""
     shared_layers: bool = False
     """One block, read through `num_layers` times (ALBERT), instead of one for each layer."""
 
@@ -97,6 +103,8 @@ class BERTConfig(AdaptedConfig):
             raise ConfigError(
                 "bert reads its tokens alone: model.characters and model.features go with other families."
             )
+        if self.patch_size < 1:
+            raise ConfigError(f"model.patch_size = {self.patch_size} should be at least 1.")
         if self.context < 3:
             raise ConfigError(f"model.context = {self.context} should be at least 3.")
         check_heads(self.model_dim, self.num_heads)
@@ -132,12 +140,20 @@ class BERTBody(nn.Module):
         super().__init__()
         D, E = config.model_dim, config.embed_dim or config.model_dim
         self.config, self.context, self.output_dim = config, config.context, D
-        spec = schema.only_input()
-        self.embedding: TokenEmbedding | ValueEmbedding = (
-            TokenEmbedding(spec.size, E, std=STD) if isinstance(spec, TokenSpec) else ValueEmbedding(spec.size, E)
-        )
+        spec, self.eyes, has_places = schema.only_input(), None, config.positions == "learned"
+        self.embedding: TokenEmbedding | ValueEmbedding | RegionEmbedding
+        if isinstance(spec, ImageSpec | RegionSpec):
+            self.eyes = eyes_for(config, schema, patch_size=config.patch_size)
+            self.embedding = RegionEmbedding(self.eyes.output_dim, E, std=STD, has_boxes=has_boxes(spec))
+            self.context, has_places = 1 + num_regions(self.eyes, spec), not has_boxes(spec)
+        elif isinstance(spec, TokenSpec):
+            self.embedding = TokenEmbedding(spec.size, E, std=STD)
+        else:
+            self.embedding = ValueEmbedding(spec.size, E)
         is_rotary = config.positions == "rotary"
-        self.positions, self.texts = None if is_rotary else nn.Embedding(config.context, E), nn.Embedding(NUM_TEXTS, E)
+        if is_rotary and self.eyes is not None:
+            raise ConfigError("model.positions = rotary goes with texts; a picture has no order, take learned ones.")
+        self.positions, self.texts = nn.Embedding(self.context, E) if has_places else None, nn.Embedding(NUM_TEXTS, E)
         turns = rotary_table(config.context, D // config.num_heads) if is_rotary else None  # (C, K/2)
         self.register_buffer("turns", turns, persistent=False)
         self.norm = nn.LayerNorm(E, eps=config.norm_epsilon)
@@ -189,6 +205,8 @@ class BERTBody(nn.Module):
     def embed(self, inputs: Fields) -> tuple[Tensor, Tensor | None, Tensor | None]:
         """What the first block reads (B, T, D), which places are open to all (B, 1, 1, T), which are steps (B, T)."""
         field = only(inputs)
+        if self.eyes is not None:
+            field = with_first_place(self.eyes(field))
         T = field.shape[1]
         if self.context < T:
             raise ConfigError(

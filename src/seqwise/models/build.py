@@ -10,18 +10,22 @@ import numpy as np
 from torch import nn
 
 from ..data.schema import (
+    ALIGNMENT,
     CHOICE,
     LABEL,
     LABELS,
+    MASKED_REGION,
     MASKED_TOKEN,
     NEXT_TOKEN,
     NEXT_VALUES,
     NUMBER,
     RECONSTRUCTION,
+    REGION_CLASS,
     SPAN,
     TAG,
     VECTOR,
     LabelSpec,
+    RegionSpec,
     Schema,
     SpanSpec,
     Spec,
@@ -38,6 +42,7 @@ from ..layers.choice_head import ChoiceHead
 from ..layers.contextual import ContextualFeatures
 from ..layers.crf import LinearChainCRF
 from ..layers.embeddings import TokenEmbedding, ValueEmbedding
+from ..layers.grounding_heads import AlignmentHead, RegionClassHead, RegionFeatureHead
 from ..layers.heads import (
     CRFTagHead,
     GaussianHead,
@@ -300,6 +305,20 @@ def _span(body: Body, width: int, config: NeuralConfig, spec: Spec) -> nn.Module
     return SpanHead(width, max_answer=config.max_answer, may_lack=spec.may_lack, threshold=threshold)
 
 
+def _masked_region(body: Body, width: int, config: NeuralConfig, spec: Spec) -> nn.Module:
+    assert isinstance(spec, RegionSpec)
+    return RegionFeatureHead(width, spec.feature_dim)
+
+
+def _region_class(body: Body, width: int, config: NeuralConfig, spec: Spec) -> nn.Module:
+    assert isinstance(spec, RegionSpec)
+    return RegionClassHead(width, len(spec.names))
+
+
+def _alignment(body: Body, width: int, config: NeuralConfig, spec: Spec) -> nn.Module:
+    return AlignmentHead()
+
+
 def balanced(counts: Sequence[int]) -> list[float]:
     """A weight for each label by which all weigh alike, one in the mean over the training part."""
     seen = sum(count > 0 for count in counts)
@@ -330,6 +349,9 @@ HEADS = {
     RECONSTRUCTION: HeadKind(_next_token, sees_all=False),
     VECTOR: HeadKind(_vector, sees_all=True),
     CHOICE: HeadKind(_choice, sees_all=True),
+    MASKED_REGION: HeadKind(_masked_region, sees_all=True),
+    REGION_CLASS: HeadKind(_region_class, sees_all=True),
+    ALIGNMENT: HeadKind(_alignment, sees_all=True),
 }
 """By the kind of target."""
 

@@ -3,7 +3,8 @@
 Vinyals et al. 2015, Xu et al. 2015 (Show, Attend and Tell), Venugopalan et al. 2015 (S2VT). Fixes in seq2seq: the
 source need not be words. What eyes find in each place of a picture is a memory, as the words of a source are:
 
-    m_i    = relu(W a_i + U [box_i; time_i] + b)         a vector for each place                             (1)
+    m_i    = relu(W [a_i; a_i'] + U [box_i; time_i] + b)   a vector for each place; of a clip with a_i', what was
+                                                         there one frame before, which shows what moves      (1)
     attention = none: all that is seen passes through the mean of the places, which the decoder begins with and is shown
     at each step; soft, hard: it looks anew before each word        models/caption_decoder.py                (2)
     decoder = transformer: each layer looks                          models/transformer.py, with (1) as its source (3)
@@ -49,6 +50,8 @@ class CaptionerConfig(PairConfig, EyesConfig):
     and by probability later. A transformer's is soft."""
     places: Literal["cells", "frames", "lstm"] = "cells"
     """What is looked at: each cell of each frame; each frame; or what an LSTM over the frames knows after each."""
+    motion: bool = True
+    """Clips: each place is seen together with what was there one frame before."""
     model_dim: int = 256
     """Width of the decoder, and of what it looks at."""
     embed_dim: int | None = None
@@ -96,7 +99,9 @@ class Places(nn.Module):
         super().__init__()
         D = config.model_dim
         self.kind, self.max_frames, self.dropout = config.places, max_frames, Dropout(config.dropout)
-        self.project, self.locate = nn.Linear(feature_dim, D), nn.Linear(BOX_AND_TIME, D, bias=False)
+        self.has_motion = config.motion and max_frames > 1
+        self.project = nn.Linear(2 * feature_dim if self.has_motion else feature_dim, D)
+        self.locate = nn.Linear(BOX_AND_TIME, D, bias=False)
         self.over_frames = None
         if config.places == "lstm":
             self.over_frames = RecurrentStack(lambda width: LSTMCell(width, D), D, 1)
@@ -107,7 +112,10 @@ class Places(nn.Module):
         if is_place is None:
             is_place = torch.ones(found.shape, dtype=torch.bool, device=found.features.device)
         frame = frame_of(found.boxes, is_place)
-        m = relu(self.project(self.dropout(found.features)) + self.locate(self._where(found, frame)))  # (1)
+        seen = found.features
+        if self.has_motion:
+            seen = torch.cat([seen, one_frame_before(seen, frame)], dim=-1)
+        m = relu(self.project(self.dropout(seen)) + self.locate(self._where(found, frame)))  # (1)
         if self.kind != "cells":
             m, is_place = mean_of_frames(m, frame, is_place)  # (4)
         if self.over_frames is not None:
@@ -132,6 +140,13 @@ def frame_of(boxes: Tensor | None, is_place: Tensor) -> Tensor:
         return torch.arange(is_place.shape[1], device=is_place.device).expand(is_place.shape)
     begins = (boxes == boxes[:, :1]).all(dim=-1) & is_place
     return (begins.cumsum(dim=1) - 1).clamp(min=0)
+
+
+def one_frame_before(features: Tensor, frame: Tensor) -> Tensor:
+    """What was seen in each place one frame before, frames having the same places: (N, S, F). Before the first one
+    stands the first one itself."""
+    first = int((frame[0] == 0).sum())  # places of a frame
+    return torch.cat([features[:, :first], features[:, :-first]], dim=1)
 
 
 def mean_of_frames(m: Tensor, frame: Tensor, is_place: Tensor) -> tuple[Tensor, Tensor]:

@@ -40,10 +40,10 @@ from ..errors import ConfigError
 from ..layers.co_attention import CoAttention
 from ..layers.dropout import Dropout
 from ..layers.stream import Stream
-from .bert import STD, BERTBody, BERTConfig, Block
+from .bert import BERTBody, BERTConfig, Block
 from .build import build_model
 from .contract import Encoded, Fields, State
-from .eyes import IMAGE, SeeingConfig, eyes_for
+from .eyes import IMAGE, eyes_for
 
 BOX_NUMBERS = 5
 Streams = tuple[Tensor, Tensor]
@@ -51,7 +51,7 @@ Streams = tuple[Tensor, Tensor]
 
 
 @dataclass(frozen=True)
-class CrossmodalConfig(BERTConfig, SeeingConfig):
+class CrossmodalConfig(BERTConfig):
     shape: Literal["two-streams", "three-encoders", "one-stream"] = "one-stream"
     """How words and regions meet: by co-attention between two streams (ViLBERT), in an encoder behind one for each
     (LXMERT), or in one stream (UNITER)."""
@@ -222,7 +222,7 @@ class CrossmodalBody(nn.Module):
         self.eyes = eyes_for(config, schema)
         self.regions = RegionEmbedding(self.eyes.output_dim, config)
         self.shape = SHAPES[config.shape](config)
-        for part in (self.regions, self.shape):
+        for part in (self.words.blocks, self.words.pooler, self.regions, self.shape):
             _initialise(part)
 
     @property
@@ -266,9 +266,11 @@ class CrossmodalBody(nn.Module):
 
 
 def _initialise(part: nn.Module) -> None:
+    """Products that keep the size of what they are given: BERT's spread of 0.02 is near that for a width of 768, and
+    holds up narrow bodies for a thousand steps (docs/lab-notebook.md)."""
     for name, parameter in part.named_parameters():
         if parameter.dim() == 2:
-            nn.init.normal_(parameter, std=STD)
+            nn.init.normal_(parameter, std=parameter.shape[1] ** -0.5)
         elif name.endswith("bias"):
             nn.init.zeros_(parameter)
 
@@ -281,8 +283,8 @@ def build_crossmodal(config: CrossmodalConfig, schema: Schema) -> nn.Module:
     asked = READ_ALONE.get(config.reads)
     if asked is not None and not set(schema.kinds) <= set(asked):
         raise ConfigError(
-            f"model.reads = {config.reads} is a control for {' and '.join(asked)}s, and this data asks for more; "
-            "drop it."
+            f"model.reads = {config.reads} is a control for {' and '.join(f'{kind}s' for kind in asked)}, and this "
+            "data asks for more; drop it."
         )
     model = build_model(CrossmodalBody(config, schema), config, schema)
     model.can_compile = False  # texts differ in length from batch to batch

@@ -37,6 +37,8 @@ from .paint import PaintTask
 from .pairs import PairsTask
 from .questions import QuestionsTask
 from .reconstruct import ReconstructTask
+from .seen_choice import SeenChoiceTask
+from .seen_masked import SeenMaskedTask
 from .span import SpanTask
 from .tags import TagsTask
 from .task import ReadsQuestions as ReadsQuestions
@@ -61,9 +63,11 @@ TASKS: dict[str, Task] = {
     "questions": QuestionsTask(),
     "captions": CaptionsTask(),
     "paint": PaintTask(),
+    "seen-choice": SeenChoiceTask(),
+    "seen-masked": SeenMaskedTask(),
 }
 
-ALSO_READ_AS = {"text": ("masked",), "images": ("paint",)}
+ALSO_READ_AS = {"text": ("masked",), "images": ("paint",), "captions": ("seen-masked",)}
 """What the same data is read for by families that do not do the first."""
 
 

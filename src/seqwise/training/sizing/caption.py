@@ -10,7 +10,9 @@ from .common import DEFAULT_MINUTES
 
 MIN_WORDS = 1000  # of a vocabulary: people wrote the captions; below, a grammar did
 CAPTION_TOKENS_PER_SECOND = 2000  # about, eyes being frozen
-GRID_CELLS = 100  # that the eyes leave of a picture, at most: for each of them a comparison before each word
+LARGE_SIDE = 32  # pixels: of such pictures, and larger ones, eyes begin with every second
+GRID_CELLS = 100  # that they leave of a picture; for each of them a comparison before each word
+FRAME_CELLS = 20  # and of a frame of a clip
 
 
 def sizes(model_name: str, facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -25,11 +27,11 @@ def sizes(model_name: str, facts: Facts) -> tuple[dict[str, Any], dict[str, Any]
         "num_looks": facts.length,
         "dropout": 0.1 if is_small or passes < 2 else 0.3 if passes < 8 else 0.5,
         "label_smoothing": 0.0 if is_small else 0.1,
+        # a grammar has words that need no look, and one place for others
+        "doubly_stochastic": 0.0 if is_small else 1.0,
     }
     if isinstance(facts.picture, ImageSpec):
-        model["widths"] = widths(facts.picture)
-        if facts.picture.max_frames > 1:
-            model["places"] = "lstm"
+        model |= eyes(facts.picture)
     training = {
         "batch_size": 64,
         "learning_rate": 2e-3,
@@ -44,10 +46,11 @@ def sizes(model_name: str, facts: Facts) -> tuple[dict[str, Any], dict[str, Any]
     return model, training
 
 
-def widths(picture: ImageSpec) -> list[int]:
-    """Channels of the stages of the eyes: one more for each time that the grid has to be halved again."""
-    found, cells = [16], picture.height * picture.width
-    while cells > GRID_CELLS and len(found) < 6:
-        found.append(min(128, 2 * found[-1]))
+def eyes(picture: ImageSpec) -> dict[str, Any]:
+    """Stages that each halve the grid, until so few cells are left that a decoder can look at each."""
+    stride = 2 if max(picture.height, picture.width) >= LARGE_SIDE else 1
+    widths, cells = [16], picture.height * picture.width // stride**2
+    while cells > (GRID_CELLS if picture.max_frames == 1 else FRAME_CELLS) and len(widths) < 6:
+        widths.append(min(128, 2 * widths[-1]))
         cells //= 4
-    return found
+    return {"widths": widths, "eye_stride": stride}
