@@ -15,6 +15,7 @@ import pytest
 import torch
 from conftest import Terminal
 from inspection.seen_models import (
+    COLOURS,
     SIZE,
     TOKENIZER,
     Captioner,
@@ -30,7 +31,16 @@ from torch import nn
 
 from seqwise.api import TrainedRun, train
 from seqwise.data.batch import Batch, Images, Regions
-from seqwise.data.schema import ImageSpec, Schema, picture_schema
+from seqwise.data.schema import (
+    ImageSpec,
+    LabelSpec,
+    Schema,
+    TokenSpec,
+    picture_schema,
+    seen_choice_schema,
+    seen_masked_schema,
+    with_mask,
+)
 from seqwise.data.seen_store import Pixels, Views
 from seqwise.errors import ConfigError, DataError
 from seqwise.evaluation.pictures import evaluate_pictures
@@ -447,6 +457,42 @@ def test_families_show_what_they_note(name: str) -> None:
     assert "Picture" in write_inspection([found])
 
 
+def crossmodal(schema: Schema, **settings: Any) -> Any:
+    row, small = MODELS["crossmodal"], {**EYES, "model_dim": 8, "num_heads": 2, "num_layers": 2}
+    model = row.build(row.config(**small, **settings), schema)
+    torch.manual_seed(1)
+    for weight in model.parameters():
+        nn.init.normal_(weight, std=1.0)
+    return model.eval()
+
+
+def test_choices_are_weighed_with_every_place_hidden() -> None:
+    schema = seen_choice_schema(COLOURS, TokenSpec(TOKENIZER, num_texts=2), LabelSpec(["1", "2", "3"]))
+    model = crossmodal(schema)
+    found = inspect_run(Made(model, schema), "the dog\tred\tblue\ta cat")
+    assert found.seen.rests_on.asked == ["red", "blue", "a cat"]
+    chances = {option.piece: option.probability for option in found.reading.expected[-1]}
+    told = dict(zip(found.seen.rests_on.asked, np.exp(found.seen.rests_on.log_probs), strict=True))
+    assert told == pytest.approx(chances, abs=1e-5)
+    assert found.seen.rests_on.lost.shape == (3, 81)
+    assert np.abs(found.seen.rests_on.lost).max() > 1e-3
+    assert found.seen.picture.frames is not None
+    assert {FROM_WORDS, TO_WORDS} <= {maps.title for maps in found.seen.maps}
+    assert "What it rests on" in write_inspection([found])
+
+
+def test_hidden_words_rest_on_the_picture() -> None:
+    schema = seen_masked_schema(COLOURS, with_mask(TokenSpec(TOKENIZER)))
+    model = crossmodal(schema)
+    found = inspect_run(Made(model, schema), "the red dog")
+    assert found.seen.rests_on.asked == ["the whole sentence", "the", "red", "dog"]
+    costs = [-log_prob / math.log(2) for log_prob in found.seen.rests_on.log_probs[1:]]
+    assert costs == pytest.approx(found.reading.bits[1:-1], abs=1e-4)
+    assert np.isfinite(found.seen.rests_on.lost).all()
+    assert np.abs(found.seen.rests_on.lost[1:]).max() > 1e-3
+    assert "What it rests on" in write_inspection([found])
+
+
 def test_shares_of_attention_are_those_that_were_noted() -> None:
     family, schema, settings, _ = FAMILIES["soft"]
     found = inspect_run(Made(MODELS[family].build(MODELS[family].config(**settings), schema), schema), "the red dog")
@@ -492,7 +538,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> TrainedRun:
 def test_a_file_is_looked_at(run: TrainedRun, terminal: Terminal, tmp_path: Path) -> None:
     Image.fromarray(np.full((40, 20), 200, dtype=np.uint8)).save(tmp_path / "grey.jpg")  # of another size and colour
     out, _ = terminal.done("inspect", run.path, "--image", "grey.jpg", "--json")
-    found = json.loads(out)["results"][0] if "results" in json.loads(out) else json.loads(out)
+    found = json.loads(out)["results"][0]
     assert found["seen"]["picture"]["name"] == "grey.jpg"
     assert found["reading"]["wanted"] is None
     out, _ = terminal.done("inspect", run.path, "--row", "1", "--out", "page.html")
@@ -506,9 +552,7 @@ def test_what_is_no_picture_is_refused(run: TrainedRun, terminal: Terminal, tmp_
     (tmp_path / "empty").mkdir()
     assert "text.jpg" in terminal.refuses("inspect", run.path, "--image", "text.jpg")
     assert "no pictures" in terminal.refuses("inspect", run.path, "--image", "empty")
-    assert "no such file" in terminal.refuses("inspect", run.path, "--image", "missing.png").replace(
-        "neither a file", "no such file"
-    )
+    assert "no such file" in terminal.refuses("inspect", run.path, "--image", "missing.png")
     assert "drop --text" in terminal.refuses("inspect", run.path, "--text", "what is it")
     assert not list(tmp_path.glob("*.html"))
 
