@@ -340,7 +340,7 @@ def inspect(
     from .preflight import check_runs
 
     check_runs(*runs)
-    check_there([path for path in (pairs, image) if path])
+    check_there([pairs] if pairs else [])
     pairs = pairs and owned([pairs])[0]
     from ..inspection.options import InspectOptions
     from .inspecting import inspect_runs

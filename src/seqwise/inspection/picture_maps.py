@@ -123,6 +123,10 @@ class Maps:
         means = [number for number, (name, _) in enumerate(self.panels) if not HEAD.search(name)]
         return means[-1] if means else 0
 
+    def stands_out(self, found: Sequence[Heat]) -> bool:
+        """Whether some place has more than twice an even share."""
+        return self.even is None or max(float(heat.values.max()) for heat in found) > 2 * self.even
+
     def brightness(self, values: np.ndarray) -> np.ndarray:
         """From 0 to 1: nothing up to an even share, all at four of them, or at the largest value where that is more."""
         if self.even is None:

@@ -17,6 +17,7 @@ from ..pages.pictures import Box, Drawn, Tile, as_box, heat, image, shared, sign
 from ..pages.quantities import number, per_cent
 from ..pages.text import visible
 from ..wording import counted
+from .evidence import LEFT_OUT, Evidence
 from .glimpses import Glimpses, Painting
 from .inspect import Inspection
 from .occlusion import MIN_LOST, Occlusion, place_named
@@ -27,6 +28,7 @@ from .seen_picture import SeenPicture
 MAX_BOXES = 12  # that are drawn above a picture: those with the largest shares
 BLANK = np.full((64, 64, 1), 128, dtype=np.uint8)  # where only regions are known and no picture
 MAX_NAME = 40  # characters
+LOOKS_EVERYWHERE = "It looks everywhere alike here: no place has more than twice an even share."
 
 
 def picture(one: Inspection, place: int, scales: Scales) -> str:
@@ -38,6 +40,7 @@ def picture(one: Inspection, place: int, scales: Scales) -> str:
         view.defs
         + _whole(one, view)
         + ("" if seen.rests_on is None else _rests_on(seen.rests_on, view))
+        + ("" if one.evidence is None else _word_that_counts(one.evidence))
         + maps
         + ("" if seen.glimpses is None else _glimpses(seen.glimpses, view, place, scales))
         + ("" if seen.painting is None else _painting(seen.painting, place))
@@ -170,7 +173,8 @@ def _panel(maps: Maps, name: str, found: Sequence[Heat], view: _View) -> str:
         drawings.append(Tile(view.frame(frame).svg(inside, f"{word}: most on {where}, {told}"), word, below))
         rows += _row(one.name, escape(where), told, *([number(one.spread, 1)] if maps.even is not None else []))
     heads = ["", "most on", *(["share", "as if over so many places"] if maps.even is not None else ["length"])]
-    return _figure(drawings) + _behind(f"{maps.title}, {name}".removesuffix(", "), heads, rows)
+    alike = f"<p>{LOOKS_EVERYWHERE}</p>" if not maps.stands_out(found) else ""
+    return alike + _figure(drawings) + _behind(f"{maps.title}, {name}".removesuffix(", "), heads, rows)
 
 
 # -- what it rests on --------------------------------------------------------------------------------------------------
@@ -198,6 +202,20 @@ def _rests_on(found: Occlusion, view: _View) -> str:
         + _figure(drawings)
         + _behind("What it rests on", heads, rows)
         + ("" if found.by_frame is None else _frames(found, found.by_frame))
+    )
+
+
+def _word_that_counts(found: Evidence) -> str:
+    """Of a question: the word without which the answer loses most."""
+    lost = next((each.values[0] for each in found.attributions if each.method == LEFT_OUT), np.zeros(0))
+    if not len(lost):
+        return ""
+    word, nats = found.words[int(lost.argmax())], float(lost.max())
+    if nats < MIN_LOST:
+        return "<p>It hardly rests on any one word of the question; see under answer.</p>"
+    return (
+        f"<p>Of the question it rests most on “{shown(word, limit=MAX_NAME)}”: without it the answer loses "
+        f"{number(nats, 2)} nats against all others; see under answer.</p>"
     )
 
 
