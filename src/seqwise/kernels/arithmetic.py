@@ -23,7 +23,7 @@ from llvmlite import ir
 from numba import carray, float32, float64, int32, int64, njit, types
 from numba.extending import intrinsic
 
-from .tiles import LANES, mixture, multiplication
+from .tiles import LANES, highest_at, mixture, multiplication
 
 FAST = {"reassoc", "contract", "nsz", "arcp", "afn"}  # sums in any order; infinities and NaN stay what they are
 IN_ORDER: dict[str, Any] = {
@@ -284,9 +284,7 @@ def norm(weights_at, x_at, out_at, B, D, epsilon, keeps_mean):
 @njit(**LOOP)
 def softmax(x):
     """In place, (D,)."""
-    highest = x[0]
-    for j in range(len(x)):
-        highest = max(highest, x[j])
+    highest = highest_at(address(x), len(x))
     total = float32(0)
     for j in range(len(x)):
         x[j] = exp(x[j] - highest)
@@ -299,9 +297,7 @@ def softmax(x):
 @njit(**LOOP)
 def log_softmax(x):
     """In place, (V,)."""
-    highest = x[0]
-    for j in range(len(x)):
-        highest = max(highest, x[j])
+    highest = highest_at(address(x), len(x))
     total = float32(0)
     for j in range(len(x)):
         total += exp(x[j] - highest)
