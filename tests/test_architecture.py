@@ -34,6 +34,7 @@ STAGES = [
     {"comparison", "inspection"},
     {"trained_run"},
     {"api"},
+    {"serving", "client"},
     {"cli"},
     {"__main__"},
 ]

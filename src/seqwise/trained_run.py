@@ -13,7 +13,7 @@ from torch import nn
 
 from .config import build
 from .data.pipes import owned
-from .data.schema import MASKED_TOKEN, VECTOR, TokenSpec
+from .data.schema import MASKED_TOKEN, VECTOR, TokenSpec, ValueSpec
 from .decoding import DecodingConfig, Hypothesis, generate
 from .decoding.translate import Answer
 from .errors import ConfigError, DataError, SeqwiseError
@@ -332,6 +332,30 @@ class TrainedRun:
     def _unseen(self) -> Any:
         opened, part = self._open(None, None)
         return self.task.store(opened, part, self.run.schema)
+
+    def forecast(self, values: Sequence[Any], *, horizon: int, seed: int = 0) -> dict[str, Any]:
+        """Numbers: what comes after a series (rows of numbers, None where one is missing), with a 95 % interval.
+
+        >>> run.forecast([[20.7], [17.9], [18.8]], horizon=2)
+        {"columns": ["Temp"], "middle": [[15.1], [14.7]], "low": [[9.8], [8.9]], "high": [[20.4], [20.5]]}
+        """
+        import numpy as np
+
+        from .data.numbers import store_of
+        from .goals.next_values import NextValuesGoal
+
+        if not isinstance(self.goal, NextValuesGoal):
+            raise ConfigError(f"{self.path} was trained on {self.task.name}; only models of numbers forecast.")
+        spec = self.run.schema.target("values", ValueSpec)
+        rows = np.array([row if isinstance(row, Sequence) else [row] for row in values], dtype=float)
+        if rows.ndim != 2 or rows.shape[1] != len(spec.columns) or not len(rows):
+            raise DataError(
+                f"{self.path} forecasts {counted(len(spec.columns), 'column')} ({', '.join(spec.columns)}): give rows "
+                "of as many numbers."
+            )
+        store = store_of(rows, spec, "the series")
+        found = self.goal.forecast(self.model, store, self.run.schema, horizon, seed=seed)
+        return {"columns": spec.columns, **dict(zip(("middle", "low", "high"), (each.tolist() for each in found)))}
 
     def fill(self, text: str, *, num: int = 5) -> list[Filling]:
         """The most probable words for each [MASK] of a text."""
