@@ -355,7 +355,8 @@ class TrainedRun:
             )
         store = store_of(rows, spec, "the series")
         found = self.goal.forecast(self.model, store, self.run.schema, horizon, seed=seed)
-        return {"columns": spec.columns, **dict(zip(("middle", "low", "high"), (each.tolist() for each in found)))}
+        named = zip(("middle", "low", "high"), (each.tolist() for each in found), strict=True)
+        return {"columns": spec.columns, **dict(named)}
 
     def fill(self, text: str, *, num: int = 5) -> list[Filling]:
         """The most probable words for each [MASK] of a text."""

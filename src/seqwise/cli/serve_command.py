@@ -24,9 +24,7 @@ def serve(
         float | None, typer.Option(min=0, help="Gigabytes of weights of all runs.", show_default="no limit")
     ] = None,
     timeout: Annotated[float, typer.Option(min=0.1, help="Seconds that a request may take.")] = 120.0,
-    precision: Annotated[
-        str, typer.Option(help="Weights as learned, float32, or rounded to 8 bits, int8.")
-    ] = "float32",
+    precision: Annotated[str, typer.Option(help="Weights as learned, or rounded to 8 bits: int8.")] = "float32",
 ) -> None:
     """Serve runs over HTTP: completions as OpenAI's clients ask for them, and answers of every other kind.
 

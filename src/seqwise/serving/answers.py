@@ -15,6 +15,7 @@ from ..trained_run import TrainedRun
 from .messages import PredictAsked
 
 MAX_VALUES = 100_000  # numbers of a series
+MAX_VALUE = 1e30
 
 Answer = Callable[[TrainedRun, Sequence[Any], PredictAsked], list[Any]]
 
@@ -70,8 +71,8 @@ def answering(run: TrainedRun) -> Answer:
     found = ANSWERS.get(run.run.schema.kind)
     if found is None:
         raise ConfigError(
-            f"{run.path.name} is a {run.run.config.model_name} model of {run.run.config.task}: it has no answers to give; "
-            "ask /v1/completions or /v1/embeddings."
+            f"{run.path.name} is a {run.run.config.model_name} model of {run.run.config.task}: it has no answers to "
+            "give; ask /v1/completions or /v1/embeddings."
         )
     return found
 
@@ -101,8 +102,10 @@ def _rows(given: Any) -> list[list[float | None]]:
     rows = [row if isinstance(row, list) else [row] for row in given]
     if len({len(row) for row in rows}) > 1 or len(rows) * len(rows[0]) > MAX_VALUES:
         raise DataError(f"rows of a series have as many numbers each, and {MAX_VALUES:,} at most together.")
-    if not all(
-        value is None or (isinstance(value, int | float) and abs(value) < 1e30) for row in rows for value in row
-    ):
+    if not all(value is None or _is_number(value) for row in rows for value in row):
         raise DataError("a series holds numbers, and null where one is missing.")
     return rows
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and abs(value) < MAX_VALUE

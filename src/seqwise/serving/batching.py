@@ -5,8 +5,8 @@
     take([Written(token, log_prob, ()), ...])                       # in the batcher's thread; False: enough
 
 A turn: who is gone leaves, some of those that wait have their prompts read and enter, and all rows take some steps
-together. What a row writes does not depend on the others: prompts are read alone (prompts.py), a row's chances are its own, and a
-compiled step computes each row by itself.
+together. What a row writes does not depend on the others: prompts are read alone (prompts.py), a row's chances are its
+own, and a compiled step computes each row by itself.
 
 Shapes: R rows, V vocabulary, t steps of a turn.
 """
@@ -157,7 +157,7 @@ class Batcher:
             with few_threads(self.model, len(self._jobs)):
                 self._write()
 
-    # -- rows that come and go ------------------------------------------------------------------------------------------
+    # -- rows that come and go -----------------------------------------------------------------------------------------
 
     def _enter(self) -> None:
         read = 0
@@ -191,7 +191,7 @@ class Batcher:
         for job in ended:
             job.end(why)
 
-    # -- steps ----------------------------------------------------------------------------------------------------------
+    # -- steps ---------------------------------------------------------------------------------------------------------
 
     def _write(self) -> None:
         texts, state, num = self._texts, self._rows.state, max(job.num_alternatives for job in self._jobs)

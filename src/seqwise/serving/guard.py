@@ -1,4 +1,4 @@
-"""What stands before every request: who may ask, how large and how slow a request may be; and what is written down of it.
+"""What stands before every request: who may ask, how large and how slow it may be; and what is written down of it.
 
 The guard is a plain ASGI application around another. It refuses with the same error object as the routes.
 """
@@ -48,7 +48,7 @@ class RefusedError(Exception):
 class Guard:
     def __init__(self, app: App, rules: Rules, metrics: Metrics, log: Callable[[str], None] | None = None):
         self.app, self.rules, self.metrics = app, rules, metrics
-        self.log = log or (lambda line: print(line, file=sys.stderr, flush=True))
+        self.log = log or _to_stderr
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -117,6 +117,11 @@ class Guard:
                         return b"".join(parts)
         except TimeoutError:
             raise RefusedError(408, "the request took too long to arrive.") from None
+
+
+def _to_stderr(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
 
 
 def _given_again(body: bytes, receive: Receive) -> Receive:

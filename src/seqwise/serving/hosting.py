@@ -79,11 +79,7 @@ class Hosted:
 
     @property
     def batcher(self) -> Batcher:
-        if not self.continues:
-            raise ConfigError(
-                f"{self.name} is a {self.run.run.config.model_name} model of {self.run.run.config.task}: it does not "
-                "continue text; ask /predict."
-            )
+        check_continues(self)
         if self._batcher is None:
             self._batcher = Batcher(
                 self.run.model,
@@ -165,3 +161,12 @@ class Hosting:
 
 class UnknownRunError(ConfigError):
     """No run has this name."""
+
+
+def check_continues(hosted: Hosted) -> None:
+    """Refuse a run that has other answers to give."""
+    if not hosted.continues:
+        config = hosted.run.run.config
+        raise ConfigError(
+            f"{hosted.name} is a {config.model_name} model of {config.task}: it does not continue text; ask /predict."
+        )

@@ -11,13 +11,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 
 from .batching import FullError
 
-T = TypeVar("T")
 MAX_JOINED = 256  # questions that are answered side by side
 
 

@@ -18,7 +18,7 @@ from ..errors import ConfigError
 from .batching import Written
 from .chat import chat_prompt
 from .completing import Piece, Prompt, prompt_of, scored, written
-from .hosting import Hosted, Hosting
+from .hosting import Hosted, Hosting, check_continues
 from .messages import ChatAsked, CompletionAsked, EmbeddingsAsked, Writing
 from .metrics import Metrics
 
@@ -43,10 +43,8 @@ def openai_routes(hosting: Hosting, metrics: Metrics) -> APIRouter:
         """How texts go on: several for each prompt, streamed or whole."""
         hosted = hosting.find(asked.model)
         prompts = [prompt_of(hosted, prompt) for prompt in asked.prompts]
-        form = CompletionForm(hosted.name, asked.logprobs)
-        return await _answer(
-            hosting, metrics, hosted, asked, prompts, form, asked.max_tokens, asked.logprobs, asked.echo
-        )
+        asking = Asking(hosting, metrics, hosted, asked, prompts, CompletionForm(hosted.name, asked.logprobs))
+        return await asking.answer(asked.max_tokens, echo=asked.echo)
 
     @router.post("/chat/completions", response_model=None)
     async def chat(asked: ChatAsked) -> StreamingResponse | JSONResponse:
@@ -57,7 +55,7 @@ def openai_routes(hosting: Hosting, metrics: Metrics) -> APIRouter:
         form = ChatForm(hosted.name, alternatives)
         most = asked.max_completion_tokens if asked.max_completion_tokens is not None else asked.max_tokens
         most = hosted.limits.max_tokens if most is None else most
-        return await _answer(hosting, metrics, hosted, asked, [prompt], form, most, alternatives, False)
+        return await Asking(hosting, metrics, hosted, asked, [prompt], form).answer(most)
 
     @router.post("/embeddings")
     async def embeddings(asked: EmbeddingsAsked) -> dict[str, Any]:
@@ -77,7 +75,7 @@ def openai_routes(hosting: Hosting, metrics: Metrics) -> APIRouter:
     return router
 
 
-# -- forms of an answer ---------------------------------------------------------------------------------------------------
+# -- forms of an answer ------------------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -159,106 +157,92 @@ def _finite(log_prob: float) -> float:
     return max(log_prob, -1e30)
 
 
-# -- answering ------------------------------------------------------------------------------------------------------------
+# -- answering ---------------------------------------------------------------------------------------------------------
 
 
-async def _answer(
-    hosting: Hosting,
-    metrics: Metrics,
-    hosted: Hosted,
-    asked: Writing,
-    prompts: Sequence[Prompt],
-    form: CompletionForm,
-    most: int | None,
-    alternatives: int | None,
-    echo: bool,
-) -> StreamingResponse | JSONResponse:
-    limits = hosting.limits
-    most = DEFAULT_TOKENS if most is None else most
-    if most > limits.max_tokens:
-        raise ConfigError(f"max_tokens = {most} is more than this server writes at once, {limits.max_tokens}.")
-    if asked.stream and echo:
-        raise ConfigError("echo and stream do not go together; leave one out.")
-    if not hosted.continues:
-        hosted.batcher  # noqa: B018  # says what it does instead
-    if max(map(len, (prompt.ids for prompt in prompts))) > limits.max_body:
-        raise ConfigError("the prompt is too long.")
-    if asked.stream:
-        events = _stream(hosting, metrics, hosted, asked, prompts, form, most, alternatives)
-        first = await anext(events)  # what is wrong with a request is told with its status
-        return StreamingResponse(_and_then(first, events), media_type="text/event-stream")
-    async with hosting.used(hosted.name):
-        found = await _whole(metrics, hosted, asked, prompts, most, alternatives)
-        choices = []
-        for index, (text, tokens, reason) in enumerate(found):
-            prompt = prompts[index // asked.n]
-            if echo:
-                before = await _echoed(hosted, prompt, alternatives)
-                text, tokens = prompt.text + text, [*before, *tokens]
-            logprobs = form.logprobs(hosted, tokens, 0 if echo else len(prompt.text))
-            choices.append(form.choice(index, text, logprobs, reason))
-    usage = _usage(prompts, sum(len(tokens) for _, tokens, _ in found))
-    return JSONResponse(form.whole(choices, usage))
+@dataclass
+class Asking:
+    """A request for texts, and what is needed to answer it."""
 
+    hosting: Hosting
+    metrics: Metrics
+    hosted: Hosted
+    asked: Writing
+    prompts: Sequence[Prompt]
+    form: CompletionForm
 
-async def _whole(
-    metrics: Metrics, hosted: Hosted, asked: Writing, prompts: Sequence[Prompt], most: int, alternatives: int | None
-) -> list[tuple[str, list[Written], str]]:
-    """Each text with its tokens and why it ended."""
-    num = len(prompts) * asked.n
-    texts, tokens, reasons = [""] * num, [list[Written]() for _ in range(num)], ["length"] * num
-    if most:
+    async def answer(self, most: int | None, *, echo: bool = False) -> StreamingResponse | JSONResponse:
+        """With `most` tokens each."""
+        limit = self.hosting.limits.max_tokens
+        most = DEFAULT_TOKENS if most is None else most
+        if most > limit:
+            raise ConfigError(f"max_tokens = {most} is more than this server writes at once, {limit}.")
+        if self.asked.stream and echo:
+            raise ConfigError("echo and stream do not go together; leave one out.")
+        check_continues(self.hosted)
+        if self.asked.stream:
+            events = self._stream(most)
+            first = await anext(events)  # what is wrong with a request is told with its status
+            return StreamingResponse(_and_then(first, events), media_type="text/event-stream")
+        async with self.hosting.used(self.hosted.name):
+            found = await self._whole(most)
+            choices = [await self._choice(index, *one, echo=echo) for index, one in enumerate(found)]
+        return JSONResponse(self.form.whole(choices, _usage(self.prompts, sum(len(tokens) for _, tokens, _ in found))))
+
+    async def _choice(self, index: int, text: str, tokens: list[Written], reason: str, *, echo: bool) -> Any:
+        prompt, offset = self.prompts[index // self.asked.n], 0
+        if echo:
+            tokens, text = [*await self._echoed(prompt), *tokens], prompt.text + text
+        else:
+            offset = len(prompt.text)
+        return self.form.choice(index, text, self.form.logprobs(self.hosted, tokens, offset), reason)
+
+    async def _echoed(self, prompt: Prompt) -> list[Written]:
+        num = self.form.alternatives
+        if num is None or len(prompt.ids) < 2:
+            return []
+        found: list[Written] = await self.hosted.in_worker(lambda: scored(self.hosted, prompt, num))
+        return found
+
+    async def _pieces(self, most: int) -> AsyncIterator[Piece]:
         began = time.perf_counter()
-        async for piece in written(hosted, prompts, asked, most, alternatives or 0):
+        if not most:
+            for index in range(len(self.prompts) * self.asked.n):
+                yield Piece(index, finish_reason="length")
+            return
+        async for piece in written(self.hosted, self.prompts, self.asked, most, self.form.alternatives or 0):
             if began and piece.written:
-                metrics.observe("seqwise_first_token_seconds", time.perf_counter() - began, run=hosted.name)
+                self.metrics.observe("seqwise_first_token_seconds", time.perf_counter() - began, run=self.hosted.name)
                 began = 0.0
+            yield piece
+
+    async def _whole(self, most: int) -> list[tuple[str, list[Written], str]]:
+        """Each text with its tokens and why it ended."""
+        num = len(self.prompts) * self.asked.n
+        texts, tokens, reasons = [""] * num, [list[Written]() for _ in range(num)], ["length"] * num
+        async for piece in self._pieces(most):
             texts[piece.index] += piece.text
             tokens[piece.index] += piece.written
             reasons[piece.index] = piece.finish_reason or reasons[piece.index]
-    return list(zip(texts, tokens, reasons, strict=True))
+        return list(zip(texts, tokens, reasons, strict=True))
 
-
-async def _echoed(hosted: Hosted, prompt: Prompt, alternatives: int | None) -> list[Written]:
-    if alternatives is None or len(prompt.ids) < 2:
-        return []
-    found: list[Written] = await hosted.in_worker(lambda: scored(hosted, prompt, alternatives))
-    return found
-
-
-async def _stream(
-    hosting: Hosting,
-    metrics: Metrics,
-    hosted: Hosted,
-    asked: Writing,
-    prompts: Sequence[Prompt],
-    form: CompletionForm,
-    most: int,
-    alternatives: int | None,
-) -> AsyncIterator[str]:
-    """Server-sent events: tokens that are ready together share one."""
-    began, num, offsets = time.perf_counter(), 0, [len(prompt.text) for prompt in prompts for _ in range(asked.n)]
-    has_usage = asked.stream_options is not None and asked.stream_options.include_usage
-    more: dict[str, Any] = {"usage": None} if has_usage else {}
-    async with hosting.used(hosted.name):
-        pieces = written(hosted, prompts, asked, most, alternatives or 0) if most else _nothing(len(offsets))
-        async for piece in pieces:
-            if began and piece.written:
-                metrics.observe("seqwise_first_token_seconds", time.perf_counter() - began, run=hosted.name)
-                began = 0.0
-            num += len(piece.written)
-            logprobs = form.logprobs(hosted, piece.written, offsets[piece.index]) if piece.written else None
-            offsets[piece.index] += len(piece.text)
-            if piece.text or piece.finish_reason or logprobs:
-                yield _event(form.event([form.delta(piece.index, piece.text, logprobs, piece.finish_reason)], **more))
-    if has_usage:
-        yield _event(form.event([], usage=_usage(prompts, num)))
-    yield DONE
-
-
-async def _nothing(num: int) -> AsyncIterator[Piece]:
-    for index in range(num):
-        yield Piece(index, finish_reason="length")
+    async def _stream(self, most: int) -> AsyncIterator[str]:
+        """Server-sent events: tokens that are ready together share one."""
+        num, offsets = 0, [len(prompt.text) for prompt in self.prompts for _ in range(self.asked.n)]
+        options = self.asked.stream_options
+        more: dict[str, Any] = {"usage": None} if options is not None and options.include_usage else {}
+        async with self.hosting.used(self.hosted.name):
+            async for piece in self._pieces(most):
+                num += len(piece.written)
+                tokens, offset = piece.written, offsets[piece.index]
+                logprobs = self.form.logprobs(self.hosted, tokens, offset) if tokens else None
+                offsets[piece.index] += len(piece.text)
+                if piece.text or piece.finish_reason or logprobs:
+                    delta = self.form.delta(piece.index, piece.text, logprobs, piece.finish_reason)
+                    yield _event(self.form.event([delta], **more))
+        if more:
+            yield _event(self.form.event([], usage=_usage(self.prompts, num)))
+        yield DONE
 
 
 async def _and_then(first: str, rest: AsyncIterator[str]) -> AsyncIterator[str]:

@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from ..errors import ConfigError
 from .answers import answering
 from .completing import prompt_of, scored
-from .hosting import Hosted, Hosting
+from .hosting import Hosted, Hosting, check_continues
 from .messages import InspectAsked, PredictAsked, TextsAsked
 from .metrics import Metrics
 
@@ -34,8 +34,7 @@ def own_routes(hosting: Hosting, metrics: Metrics) -> APIRouter:
     async def loglikelihood(asked: TextsAsked) -> dict[str, Any]:
         """How probable texts are, token by token, in nats."""
         hosted = hosting.find(asked.model)
-        if not hosted.continues:
-            hosted.batcher  # noqa: B018  # says what it does instead
+        check_continues(hosted)
         prompts = [prompt_of(hosted, text) for text in asked.texts]
         async with hosting.used(hosted.name):
             found = await hosted.in_worker(lambda: [scored(hosted, prompt) for prompt in prompts])

@@ -1,7 +1,7 @@
-"""Prompts are read in blocks of equal length, and the states at the ends of blocks are kept for prompts that begin alike.
+"""Prompts are read in blocks of equal length; states at the ends of blocks are kept for prompts that begin alike.
 
-A block is always read by itself, whether what stands before it was read just now or a while ago, so that what comes out is
-the same to the bit. For a recurrent network such a state is a few kB, for a Transformer its keys and values.
+A block is always read by itself, whether what stands before it was read just now or a while ago, so that what comes out
+is the same to the bit. For a recurrent network such a state is a few kB, for a Transformer its keys and values.
 
     log_probs, state = prompts.read([0, 17, 4, ...])        # (1, V), one row
 """

@@ -1,6 +1,6 @@
 """uvicorn around the application: on loopback unless told otherwise, and to be stopped without losing anybody's answer.
 
-A request has to arrive in time from its first byte on. uvicorn itself waits for ever for the rest of a request's headers.
+A request has to arrive in time from its first byte on. uvicorn itself waits for ever for the rest of its headers.
 """
 
 from __future__ import annotations
