@@ -70,6 +70,8 @@ async def _invalid(request: Request, error: Exception) -> JSONResponse:
     place = ".".join(str(part) for part in first["loc"] if part not in ("body",) and not isinstance(part, int))
     if first["type"] == "json_invalid":
         return JSONResponse(error_object("the request is no JSON that can be read.", 400), 400)
+    if "json" not in request.headers.get("content-type", ""):
+        return JSONResponse(error_object("send the request as JSON, with Content-Type: application/json.", 400), 400)
     message = first["msg"].removeprefix("Value error, ")
     if first["type"] == "extra_forbidden":
         message = "is not known here"

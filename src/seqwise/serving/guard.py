@@ -25,6 +25,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 OPEN = ("/health", "/ready")
 """Asked by machines that watch, without a key."""
+HEARD_OUT = 64  # times as much as a request may have
 LOOPBACK = ("localhost", "127.0.0.1", "::1", "[::1]")
 
 
@@ -92,16 +93,10 @@ class Guard:
             given = headers.get(b"authorization", "").removeprefix("Bearer ").strip()
             if not hmac.compare_digest(given.encode(), self.rules.key.encode()):
                 raise RefusedError(401, "the API key is missing or wrong: send it as Authorization: Bearer KEY.")
-        length = headers.get(b"content-length")
-        if length is not None and length.isdigit() and int(length) > self.rules.max_body:
-            raise RefusedError(413, self._too_large)
-
-    @property
-    def _too_large(self) -> str:
-        return f"a request may have {self.rules.max_body:,} bytes; send less at once."
 
     async def _body(self, scope: Scope, receive: Receive) -> bytes:
-        """All of it, before anything is computed: as large and as slow as it may be."""
+        """All of it, before anything is computed: as large and as slow as it may be. What is too much is heard out for a
+        while, as clients listen only when they have said all."""
         parts, size = [], 0
         try:
             async with asyncio.timeout(self.rules.receive_seconds):
@@ -109,11 +104,13 @@ class Guard:
                     message = await receive()
                     if message["type"] == "http.disconnect":
                         raise RefusedError(400, "the request was cut off.")
-                    parts.append(message.get("body", b""))
-                    size += len(parts[-1])
-                    if size > self.rules.max_body:
-                        raise RefusedError(413, self._too_large)
-                    if not message.get("more_body", False):
+                    part, is_last = message.get("body", b""), not message.get("more_body", False)
+                    size += len(part)
+                    if size <= self.rules.max_body:
+                        parts.append(part)
+                    elif is_last or size > HEARD_OUT * self.rules.max_body:
+                        raise RefusedError(413, f"a request may have {self.rules.max_body:,} bytes; send less at once.")
+                    if is_last:
                         return b"".join(parts)
         except TimeoutError:
             raise RefusedError(408, "the request took too long to arrive.") from None

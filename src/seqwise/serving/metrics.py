@@ -12,6 +12,19 @@ BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.
 Labels = tuple[tuple[str, str], ...]
 
 
+ABOUT = {
+    "seqwise_requests_total": "Requests that were answered, by route and status.",
+    "seqwise_request_seconds": "How long requests took, by route.",
+    "seqwise_first_token_seconds": "How long it took until the first token of a text, by run.",
+    "seqwise_generated_tokens_total": "Tokens that were written, by run.",
+    "seqwise_steps_total": "Steps that were taken, by run; a step adds a token to each row.",
+    "seqwise_prompt_tokens_total": "Tokens of prompts, by run and whether they had to be read.",
+    "seqwise_waiting": "Texts that wait to be begun, by run.",
+    "seqwise_running": "Texts that are being written side by side, by run.",
+    "seqwise_loaded": "Whether a run's weights are in memory.",
+}
+
+
 class Histogram:
     """How often something took how long."""
 
@@ -25,18 +38,6 @@ class Histogram:
 
 class Metrics:
     """Counters and histograms by name and labels; gauges are asked for when somebody looks."""
-
-    ABOUT = {
-        "seqwise_requests_total": "Requests that were answered, by route and status.",
-        "seqwise_request_seconds": "How long requests took, by route.",
-        "seqwise_first_token_seconds": "How long it took until the first token of a text, by run.",
-        "seqwise_generated_tokens_total": "Tokens that were written, by run.",
-        "seqwise_steps_total": "Steps that were taken, by run; a step adds a token to each row.",
-        "seqwise_prompt_tokens_total": "Tokens of prompts, by run and whether they had to be read.",
-        "seqwise_waiting": "Texts that wait to be begun, by run.",
-        "seqwise_running": "Texts that are being written side by side, by run.",
-        "seqwise_loaded": "Whether a run's weights are in memory.",
-    }
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -75,7 +76,7 @@ class Metrics:
                 yield f"{name}_count{_shown(labels)} {reached}"
 
     def _head(self, name: str, kind: str) -> Iterator[str]:
-        yield f"# HELP {name} {self.ABOUT[name]}"
+        yield f"# HELP {name} {ABOUT[name]}"
         yield f"# TYPE {name} {kind}"
 
 

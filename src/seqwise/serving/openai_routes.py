@@ -42,6 +42,7 @@ def openai_routes(hosting: Hosting, metrics: Metrics) -> APIRouter:
     async def completions(asked: CompletionAsked) -> StreamingResponse | JSONResponse:
         """How texts go on: several for each prompt, streamed or whole."""
         hosted = hosting.find(asked.model)
+        check_continues(hosted)
         prompts = [prompt_of(hosted, prompt) for prompt in asked.prompts]
         asking = Asking(hosting, metrics, hosted, asked, prompts, CompletionForm(hosted.name, asked.logprobs))
         return await asking.answer(asked.max_tokens, echo=asked.echo)
@@ -50,6 +51,7 @@ def openai_routes(hosting: Hosting, metrics: Metrics) -> APIRouter:
     async def chat(asked: ChatAsked) -> StreamingResponse | JSONResponse:
         """What comes next in a conversation, for runs that bring a template for it."""
         hosted = hosting.find(asked.model)
+        check_continues(hosted)
         prompt = prompt_of(hosted, chat_prompt(hosted.path, asked.messages))
         alternatives = (asked.top_logprobs or 0) if asked.logprobs else None
         form = ChatForm(hosted.name, alternatives)
@@ -179,7 +181,6 @@ class Asking:
             raise ConfigError(f"max_tokens = {most} is more than this server writes at once, {limit}.")
         if self.asked.stream and echo:
             raise ConfigError("echo and stream do not go together; leave one out.")
-        check_continues(self.hosted)
         if self.asked.stream:
             events = self._stream(most)
             first = await anext(events)  # what is wrong with a request is told with its status
