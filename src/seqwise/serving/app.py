@@ -81,7 +81,11 @@ async def _invalid(request: Request, error: Exception) -> JSONResponse:
 
 async def _http(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
-    sentence = {404: "there is nothing at this address.", 405: "this address is asked in another way."}
+    sentence = {
+        400: "the body of the request cannot be read as JSON.",
+        404: "there is nothing at this address.",
+        405: "this address is asked in another way.",
+    }
     said = sentence.get(error.status_code, str(error.detail))
     return JSONResponse(error_object(said, error.status_code), error.status_code, error.headers)
 
