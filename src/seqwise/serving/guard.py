@@ -95,8 +95,8 @@ class Guard:
                 raise RefusedError(401, "the API key is missing or wrong: send it as Authorization: Bearer KEY.")
 
     async def _body(self, scope: Scope, receive: Receive) -> bytes:
-        """All of it, before anything is computed: as large and as slow as it may be. What is too much is heard out for a
-        while, as clients listen only when they have said all."""
+        """All of it, before anything is computed: as large and as slow as it may be. What is too much is heard out for
+        a while, as clients listen only when they have said all."""
         parts, size = [], 0
         try:
             async with asyncio.timeout(self.rules.receive_seconds):
