@@ -21,7 +21,6 @@ import os
 import statistics
 import sys
 import tempfile
-import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -33,7 +32,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from benchmarks.measure import Side, say_load, take_turns
+from benchmarks.measure import Side, now, say_load, take_turns
 from seqwise.data.schema import text_schema
 from seqwise.decoding import DecodingConfig, generate
 from seqwise.layers.int8 import to_int8
@@ -84,10 +83,10 @@ def our_rate(model: nn.Module, rows: Tensor, method: str) -> Rate:
     decoding = DecodingConfig(method=method, max_tokens=NEW_TOKENS)
 
     def measure() -> float:
-        began = time.perf_counter()
+        began = now()
         with engine("on"):
             found = generate(model, rows.tolist(), decoding)
-        seconds = time.perf_counter() - began
+        seconds = now() - began
         assert all(len(hypotheses[0].tokens) == NEW_TOKENS for hypotheses in found)
         return len(rows) * NEW_TOKENS / seconds
 
@@ -108,10 +107,10 @@ def their_rate(model: Any, rows: Tensor, method: str) -> Rate:
 
     @torch.inference_mode()
     def measure() -> float:
-        began = time.perf_counter()
+        began = now()
         top_k = 0 if is_sampled else None
         out = model.generate(rows, attention_mask=torch.ones_like(rows), do_sample=is_sampled, top_k=top_k, **told)
-        seconds = time.perf_counter() - began
+        seconds = now() - began
         assert out.shape == (len(rows), PROMPT + NEW_TOKENS)
         return len(rows) * NEW_TOKENS / seconds
 
@@ -124,9 +123,9 @@ def compare_with_torch(name: str, models: dict[str, nn.Module], repeats: int) ->
 
     def torch_rate() -> float:
         with engine("off"):
-            began = time.perf_counter()
+            began = now()
             generate(models["float32"], rows.tolist(), DecodingConfig(method="greedy", max_tokens=NEW_TOKENS))
-            return NEW_TOKENS / (time.perf_counter() - began)
+            return NEW_TOKENS / (now() - began)
 
     ratio = take_turns(our_rate(models["float32"], rows, "greedy"), torch_rate, repeats)
     print(f"{name:>8} {1:>5} {'greedy':>7} {'float32':>8} {ratio}   against our own torch path", flush=True)
@@ -148,10 +147,10 @@ def reading_rate(matrix: Tensor) -> Rate:
     x, times = torch.ones(1024), max(5, int(2e9 / matrix.nbytes))
 
     def measure() -> float:
-        began = time.perf_counter()
+        began = now()
         for _ in range(times):
             torch.mv(matrix, x)
-        return times / (time.perf_counter() - began)
+        return times / (now() - began)
 
     return measure
 

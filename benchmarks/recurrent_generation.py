@@ -11,13 +11,12 @@ from __future__ import annotations
 import argparse
 import copy
 import statistics
-import time
 from collections.abc import Callable
 
 import torch
 from torch import nn
 
-from benchmarks.measure import say_load, take_turns
+from benchmarks.measure import now, say_load, take_turns
 from seqwise.data.schema import text_schema
 from seqwise.decoding import DecodingConfig, generate
 from seqwise.layers.int8 import to_int8
@@ -55,9 +54,9 @@ def rate(model: nn.Module, use: Use) -> Callable[[], float]:
 
     def measure() -> float:
         with engine(use):
-            began = time.perf_counter()
+            began = now()
             found = generate(model, prompt, DecodingConfig(method="greedy", max_tokens=NEW_TOKENS))  # type: ignore[arg-type]
-            seconds = time.perf_counter() - began
+            seconds = now() - began
         assert len(found[0][0].tokens) == NEW_TOKENS
         return NEW_TOKENS / seconds
 

@@ -20,7 +20,6 @@ import os
 import statistics
 import sys
 import tempfile
-import time
 import warnings
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -32,7 +31,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from benchmarks.measure import Side, say_load, take_turns
+from benchmarks.measure import Side, now, say_load, take_turns
 from benchmarks.translation_data import FEED_FORWARD, HEADS, NUM_LAYERS, SIZES, WIDTH, open_translation
 from seqwise.data.pair_store import source_ids
 from seqwise.data.schema import Schema, pair_tokenizers
@@ -108,9 +107,9 @@ def rate(search: Callable[[list[Any]], Sentences], sources: list[Any], *, alone:
     """Given all at once, or each by itself."""
 
     def measure() -> float:
-        began = time.perf_counter()
+        began = now()
         found = [tokens for source in sources for tokens in search([source])] if alone else search(sources)
-        return checked_rate(found, time.perf_counter() - began)
+        return checked_rate(found, now() - began)
 
     return measure
 

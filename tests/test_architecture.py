@@ -32,6 +32,8 @@ STAGES = [
     {"training"},
     {"interop"},
     {"comparison", "inspection"},
+    {"opened_run"},
+    {"short_answers"},
     {"trained_run"},
     {"api"},
     {"serving", "client"},

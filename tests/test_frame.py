@@ -11,7 +11,7 @@ import pytest
 import seqwise
 from seqwise.comparison.measure import SUBJECTS
 from seqwise.comparison.words import WORDS
-from seqwise.data.schema import STARTS
+from seqwise.data.schema import UNRANKED
 from seqwise.goals import GOALS
 from seqwise.inspection.readers import READERS
 from seqwise.models import MODELS
@@ -106,7 +106,7 @@ def test_every_table_has_a_row_for_every_kind_of_target(table: dict[str, object]
 
 @pytest.mark.parametrize("table", [SUBJECTS, WORDS], ids=["subjects", "words"])
 def test_comparisons_have_a_row_for_every_kind_of_target_that_is_ranked(table: dict[str, object]) -> None:
-    assert set(table) == KINDS - set(STARTS)
+    assert set(table) == KINDS - set(UNRANKED)
 
 
 def test_heads_are_there_for_all_that_bodies_answer() -> None:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from pathlib import Path
 
 import ctranslate2
 
-from benchmarks.measure import answer, turns
+from benchmarks.measure import answer, now, turns
 
 
 def main() -> None:
@@ -17,7 +16,7 @@ def main() -> None:
     generator = ctranslate2.Generator(str(folder), compute_type=told["kind"], intra_threads=told["threads"])
     for asked in turns():
         prompts = [[str(token) for token in prompt] for prompt in asked["prompts"]]
-        began = time.perf_counter()
+        began = now()
         results = generator.generate_batch(
             prompts,
             min_length=told["new_tokens"],
@@ -26,7 +25,7 @@ def main() -> None:
             include_prompt_in_result=False,
             end_token=[],
         )
-        seconds = time.perf_counter() - began
+        seconds = now() - began
         answer(seconds=seconds, found=[[int(token) for token in result.sequences[0]] for result in results])
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from pathlib import Path
 
 import ctranslate2
 
-from benchmarks.measure import answer, turns
+from benchmarks.measure import answer, now, turns
 
 
 def main() -> None:
@@ -31,12 +30,12 @@ def main() -> None:
         return [[int(token) for token in result.hypotheses[0]] for result in results]
 
     for asked in turns():
-        began = time.perf_counter()
+        began = now()
         if "every" in asked:
             found = [tokens for source in sources[:: asked["every"]] for tokens in search([source], 1)]
         else:
             found = search(sources, asked["batch_size"])
-        answer(seconds=time.perf_counter() - began, found=found)
+        answer(seconds=now() - began, found=found)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from .errors import ConfigError
 
 ROOT = Path("/")
 NO_LIMIT = 1 << 20  # cores
+ALWAYS_THERE = 10_000_000  # bytes: so few are not worth looking for what is free
 
 
 def available_cores() -> int:
@@ -32,6 +33,15 @@ def group_cores(root: Path = ROOT) -> int:
     return min(found)
 
 
+def cpu_vendor(root: Path = ROOT) -> str:
+    """Who made the processor, as Linux has it: "GenuineIntel", "AuthenticAMD"; empty where nobody tells."""
+    for line in _read(root / "proc/cpuinfo").splitlines():
+        name, _, value = line.partition(":")
+        if name.strip() == "vendor_id":
+            return value.strip()
+    return ""
+
+
 def wanted_threads() -> int | None:
     """What OMP_NUM_THREADS asks for; None where it says nothing."""
     first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
@@ -46,6 +56,8 @@ def available_memory(root: Path = ROOT) -> int | None:
 
 def check_memory(needed: int, what: str, advice: str) -> None:
     """Refuse what cannot fit, before anything is allocated."""
+    if needed < ALWAYS_THERE:
+        return
     there = available_memory()
     if there is not None and needed > there:
         raise ConfigError(f"{what} needs about {in_words(needed)} of memory, and {in_words(there)} are free. {advice}")

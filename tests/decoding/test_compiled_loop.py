@@ -23,7 +23,7 @@ from seqwise.decoding import DecodingConfig, Hypothesis, generate, sampling, str
 from seqwise.kernels.arithmetic import FAST
 from seqwise.kernels.writing import draw as compiled_draw
 from seqwise.models.contract import State
-from seqwise.models.engine import TRY_AGAIN, Pace, Use, Writing, compiled_step, engine
+from seqwise.models.engine import ROWS_SETTING, TRY_AGAIN, Pace, Use, Writing, compiled_step, engine
 
 pytestmark = pytest.mark.usefixtures("compiled")
 MODELS = [GPTS[0], GPTS[-1], RECURRENT[3], RECURRENT[2], CONV[1], SEQ2SEQ[8], TRANSFORMERS[0]]
@@ -230,7 +230,7 @@ def test_threads_are_tried_and_the_text_stays_the_same(monkeypatch: pytest.Monke
     expected = written(GPT, [[1, 2]], "on", max_tokens=60)
     numbers = iter([2, 1] * 100)
     monkeypatch.setattr(Pace, "ranks", lambda self: next(numbers))
-    monkeypatch.setattr(Writing, "_num_next", lambda self, ranks: 3)
+    monkeypatch.setattr(Pace, "num_next", lambda self, ranks: 3)
     counts = count_loops(monkeypatch)
     assert written(GPT, [[1, 2]], "on", max_tokens=60) == expected
     assert max(counts) == 3
@@ -249,12 +249,13 @@ def test_a_chunk_is_as_long_as_it_may_take(monkeypatch: pytest.MonkeyPatch) -> N
         assert step is not None
         writing = Writing(step)
     writing.pace.took(1, 0.001)
-    assert writing._num_next(1) == 50
+    assert writing.pace.num_next(1) == 50
 
 
 def test_prompts_that_are_too_many_for_a_step_end_in_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forty begin with torch; when few are left, the loop takes over."""
     prompts, limits = draw(40, 4).tolist(), [3] * 20 + [30] * 20
+    monkeypatch.setenv(ROWS_SETTING, "32")
     expected = written(GPT, prompts, "off", limits, method="greedy", max_tokens=30)
     counts = count_loops(monkeypatch)
     same_texts(written(GPT, prompts, "on", limits, method="greedy", max_tokens=30), expected)

@@ -37,20 +37,22 @@ from seqwise.errors import ConfigError, DataError
 from seqwise.inspection import record
 from seqwise.layers.int8 import to_int8
 from seqwise.models import MODELS
+from seqwise.models import engine as engine_module
 from seqwise.models.adapters import adapt
 from seqwise.models.contract import State, select_rows
-from seqwise.models.engine import MAX_ROWS, SETTING, Compiles, Use, compiled_step, engine
+from seqwise.models.engine import ROWS_SETTING, SETTING, Compiles, Use, compiled_step, engine, max_rows
 
 pytestmark = pytest.mark.usefixtures("compiled")
 each_shape = pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
 one_of_each = pytest.mark.parametrize("shape", ONE_OF_EACH, ids=lambda shape: shape.name)
+MANY_ROWS = 64  # that any machine steps
 STEPS = 40  # past the context of gpt, and past the places that a transformer begins with
 LENGTHS = {1: [5], 3: [5, 1, 9], 5: [2, 7, 1, 7, 4]}  # of prompts
 
 
 def agree(model: Any, shape: Shape, lengths: Sequence[int], steps: int = STEPS, **options: Any) -> None:
     """log p with the engine and without it."""
-    prompt, said = prompt_of(shape, lengths), draw(steps, MAX_ROWS)
+    prompt, said = prompt_of(shape, lengths), draw(steps, MANY_ROWS)
     found, expected = (step_along(model, prompt, said, use, **options) for use in ("on", "off"))
     assert max(float(log_probs.std()) for log_probs in expected) > 0.05  # there is something to get wrong
     same(torch.cat(found), torch.cat(expected))
@@ -102,7 +104,7 @@ def test_a_row_alone_is_the_same_row_in_company_to_the_bit(shape: Shape) -> None
                 assert torch.equal(own[0], log_probs[row])
 
 
-@pytest.mark.parametrize("num_rows", [2, 4, 7, MAX_ROWS])
+@pytest.mark.parametrize("num_rows", [2, 4, 7, MANY_ROWS])
 def test_as_many_rows_as_a_step_takes(num_rows: int) -> None:
     for shape in (ONE_OF_EACH[0], ONE_OF_EACH[3], ONE_OF_EACH[-1]):
         agree(build(shape), shape, [1 + row % 6 for row in range(num_rows)], 6)
@@ -181,11 +183,11 @@ def test_an_adapter_added_behind_a_compiled_step_is_seen() -> None:
 
 @pytest.mark.parametrize("shape", [GPTS[0], RECURRENT[3]], ids=lambda shape: shape.name)
 def test_double_precision_training_gradients_recording_and_many_rows_go_to_torch(shape: Shape) -> None:
-    model, said = build(shape), draw(MAX_ROWS + 1, 6)
+    model, said = build(shape), draw(max_rows() + 1, 6)
     with engine("on"):
         with torch.no_grad():
-            assert compiled_step(model, MAX_ROWS) is not None
-            goes_to_torch(model, said, MAX_ROWS + 1)
+            assert compiled_step(model, max_rows()) is not None
+            goes_to_torch(model, said, max_rows() + 1)
         assert compiled_step(model, 1) is None  # gradients are on
         goes_to_torch(model, said)
         with torch.no_grad(), record(model) as trace:
@@ -383,6 +385,26 @@ def test_a_setting_that_is_unknown_is_told_in_a_sentence(monkeypatch: pytest.Mon
         _, state = model.start(prompt_batch([[1, 2]]))
         with pytest.raises(ConfigError, match=r"SEQWISE_ENGINE=nonsense should be one of auto, on, off\."):
             model.step(torch.tensor([1]), state)
+
+
+@torch.no_grad()
+def test_the_number_of_rows_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = build(GPTS[0])
+    monkeypatch.setenv(ROWS_SETTING, "3")
+    with engine("on"):
+        assert compiled_step(model, 3) is not None
+        goes_to_torch(model, draw(4, 6), 4)
+    monkeypatch.setenv(ROWS_SETTING, "-1")
+    with pytest.raises(ConfigError, match=r"SEQWISE_ENGINE_ROWS=-1 should be a number of rows, 0 or more\."):
+        compiled_step(model, 1)
+
+
+@pytest.mark.parametrize(("processor", "rows"), [("znver5", 512), ("sapphirerapids", 64), ("", 64)])
+def test_the_number_of_rows_is_that_of_the_processor(
+    processor: str, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_module, "get_host_cpu_name", lambda: processor)
+    assert engine_module._rows_of_processor.__wrapped__() == rows
 
 
 @pytest.mark.parametrize(("use", "is_taken"), [("on", True), ("off", False), ("auto", True)])

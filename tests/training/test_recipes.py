@@ -25,6 +25,7 @@ from seqwise.data.schema import (
     NEXT_TOKEN,
     NEXT_VALUES,
     NUMBER,
+    PICTURE,
     RECONSTRUCTION,
     SEQUENCE,
     SPAN,
@@ -37,6 +38,7 @@ from seqwise.evaluation.entities import TagScore
 from seqwise.evaluation.forecasts import ForecastScore
 from seqwise.evaluation.likelihood import Score
 from seqwise.evaluation.masked import MaskedScore
+from seqwise.evaluation.pictures import PictureScore
 from seqwise.evaluation.reconstruction import ReconstructionScore
 from seqwise.evaluation.spans import SpanScore
 from seqwise.evaluation.translations import Likelihood, TranslationScore
@@ -124,6 +126,7 @@ def names_of_score(kind: str) -> set[str]:
         CHOICE: ChoiceScore(np.zeros(4, int), np.zeros(4, int), np.zeros((4, 1)), ["a"], ""),
         SPAN: SpanScore(["a"], [["a"]], 0.1, ""),
         MASKED_TOKEN: MaskedScore(np.ones(4), np.ones(4), np.ones(4), np.ones(4, bool), np.ones(4), np.ones(4)),
+        PICTURE: PictureScore(np.ones(4), np.ones(4), 4),
         RECONSTRUCTION: ReconstructionScore(np.ones(4), np.ones(4)),
         SEQUENCE: TranslationScore(["a"], ["b"], ["b"], Likelihood(1.0, 1, 1), ""),
     }
@@ -159,12 +162,16 @@ def test_the_settings_of_a_recipe_build(
     (tmp_path / "cats.tsv").write_text("".join(f"cat {n}\t{n} chats\n" for n in range(300)))
     rows = [(f"the {animal} {n} sat", animal) for n in range(100) for animal in ("cat", "rat")]
     (tmp_path / "cats.csv").write_text("text,label\n" + "".join(f"{text},{label}\n" for text, label in rows))
+    (tmp_path / "both.csv").write_text(
+        "text,text2,label\n" + "".join(f"{text},a {label},{label}\n" for text, label in rows)
+    )
     tagged = (f"{text.split()[2]} O\n{animal} B-animal\nsat O\n" for text, animal in rows)
     (tmp_path / "cats.conll").write_text("\n".join(tagged))
-    task = file.task.name
-    other = {"pairs": "cats.tsv", "text": "cats.txt", "masked": "cats.txt", "label": "cats.csv", "tags": "cats.conll"}
+    task, labelled = file.task.name, "both.csv" if "pairing" in read_toml(path).get("model", {}) else "cats.csv"
+    other = {"pairs": "cats.tsv", "text": "cats.txt", "masked": "cats.txt", "label": labelled, "tags": "cats.conll"}
     name = file.recipe.sources[0]
-    data = name if is_example_set(name) else "rooms" if task == "span" else str(tmp_path / other[task])
+    drawn = {"span": "rooms", "images": "digits8x8", "paint": "digits8x8"}
+    data = name if is_example_set(name) else drawn[task] if task in drawn else str(tmp_path / other[task])
     data = "digits-pixels" if data.startswith("mnist") else data
     session = prepare(
         data, model=file.family, out=tmp_path / "run", config_file=path, overrides=file.recipe.quick if quick else []
@@ -276,6 +283,8 @@ def test_a_recipe_is_trained_scored_and_judged(terminal: Any, cats: Path, publis
     assert out.splitlines()[-1] == verdict
     assert f"to reach: {published:g} (nats per character)" in out.splitlines()[0]
     assert out.splitlines()[1].startswith("signature: ")
+    whole_score = [line.partition(":")[0] for line in out.splitlines()[2:-1]]
+    assert whole_score == ["bits per character", "nats per token", "perplexity per token"]
     assert f"n-grams on cats: nats_per_token of {published:g} (made up)" in err
     assert "about 0.1 minutes on two cores" in err
     assert (cats.parent / "runs" / "cats" / "card.md").exists()
@@ -305,6 +314,8 @@ def test_a_program_reads_one_json_object(
     assert (found["metric"], found["published"], found["split"]) == ("nats_per_token", published, "test")
     assert 0 < found["value"] < 10
     assert "seqwise=" in found["signature"]
+    assert found["score"]["nats_per_token"] == found["value"]
+    assert {"bits_per_char", "perplexity"} < set(found["score"])
 
 
 def test_the_part_and_the_options_of_the_evaluation_are_those_of_the_recipe(terminal: Any, cats: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated
 
 import typer
@@ -47,7 +48,7 @@ def serve(
         max_waiting=max_waiting,
         max_tokens=max_tokens,
         seconds=timeout,
-        **({} if max_memory is None else {"max_memory": max_memory * 1e9}),
+        max_memory=math.inf if max_memory is None else max_memory * 1e9,
     )
     server, listening = create_server(
         named, host=host, port=port, allowed_hosts=tuple(allow_host or ()), limits=limits, precision=precision

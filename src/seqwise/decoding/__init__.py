@@ -70,7 +70,7 @@ def stream(model: Continues, prompt: Sequence[int], config: DecodingConfig) -> I
 def few_threads(model: Continues, num_rows: int) -> Iterator[None]:
     """One thread where a step is so small that threads would wait for each other longer than they work."""
     before = torch.get_num_threads()
-    if isinstance(model, torch.nn.Module) and num_parameters(model) * num_rows < SMALL_STEP:
+    if before > 1 and isinstance(model, torch.nn.Module) and num_parameters(model) * num_rows < SMALL_STEP:
         torch.set_num_threads(1)
     try:
         yield

@@ -24,10 +24,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..data.batch import Batch
-from ..models.contract import Continues, select_rows
+from ..models.contract import Continues, State, select_rows
+from ..models.engine import Searching
 from .candidates import adjusted, best_of, top_tokens
 from .settings import DecodingConfig, Hypothesis, length_norm
 
@@ -55,7 +56,7 @@ def beam_search(
 ) -> list[list[Hypothesis]]:
     """The `num_results` best of each prompt; `limits` are the tokens to add to each at most."""
     log_probs, state = model.start(prompt)  # (N, V): one hypothesis each to begin with
-    beams = _Beams(len(prompt), config, limits, watch)
+    beams, searching = _Beams(len(prompt), config, limits, watch), _searching(model, config, watch)
     while True:
         rows, sources = beams.advance(log_probs)
         if not len(sources):
@@ -63,6 +64,16 @@ def beam_search(
         index, of_memory = (torch.from_numpy(numbers).to(log_probs.device) for numbers in (rows, sources))
         state = select_rows(state, index, None if len(sources) == beams.num_before else of_memory)
         log_probs, state = model.step(torch.from_numpy(beams.tokens[:, -1].copy()), state)
+        if searching is not None:
+            log_probs = beams.go_on(searching, log_probs, state)
+
+
+def _searching(model: Continues, config: DecodingConfig, watch: Watch | None) -> Searching | None:
+    """The compiled loop, for steps at which nothing ends and nobody watches."""
+    if not isinstance(model, nn.Module) or watch is not None or config.repetition_penalty != 1.0:
+        return None
+    stop, never = (-1 if token is None else token for token in (config.stop, config.never))
+    return Searching(model, config.beam_width, stop, never, config.min_tokens)
 
 
 class _Beams:
@@ -120,6 +131,14 @@ class _Beams:
         sources = np.flatnonzero(~(is_done | is_out))
         rows, chosen, log_totals = rows[each, first], chosen[each, first], log_totals[each, first]
         return self._keep(sources, rows, chosen, kept, log_totals), sources
+
+    def go_on(self, searching: Searching, log_probs: Tensor, state: State) -> Tensor:
+        """Steps in a compiled loop, as many as it takes; returns log p of what comes next."""
+        limit = int(self.limits.min())
+        while found := searching.go_on(log_probs, state, self.tokens, self.totals, self.worst, self.norms, limit):
+            log_probs, self.tokens, self.totals = found
+            self.log_totals = self.totals
+        return log_probs
 
     def _finish(
         self,

@@ -22,12 +22,18 @@ def best_tokens(rank, ranks, meetings, met, frame):
     log_probs, values = carray(floats_at(at[LOG_PROBS]), (R, V)), carray(floats_at(at[VALUES]), (R, k))
     tokens = carray(ints_at(at[TOKENS]), (R, k))
     for row in range(R):
-        num = 0
-        for start in range(0, V, BLOCK):
-            end = min(start + BLOCK, V)
-            if num < k or _highest(log_probs[row], start, end) > values[row, k - 1]:
-                num = _insert(log_probs[row], start, end, values[row], tokens[row], num)
+        best_of_row(log_probs[row], values[row], tokens[row])
     return met
+
+
+@njit(**IN_ORDER)
+def best_of_row(log_probs, values, tokens):
+    """The k highest of one row (V,), and their tokens."""
+    num, k, V = 0, len(values), len(log_probs)
+    for start in range(0, V, BLOCK):
+        end = min(start + BLOCK, V)
+        if num < k or _highest(log_probs, start, end) > values[k - 1]:
+            num = _insert(log_probs, start, end, values, tokens, num)
 
 
 @njit(**{**IN_ORDER, "fastmath": {"reassoc", "nsz"}})

@@ -128,13 +128,14 @@ class Entry:
 
 ENTRIES = {
     "write": Entry("writing", "write"),
+    "search": Entry("searching", "search"),
     "best": Entry("best_tokens", "best_tokens"),
     "conv": Entry("conv_step", "conv_step"),
     "recurrent": Entry("recurrent_step", "recurrent_step"),
     "transformer": Entry("transformer_step", "transformer_step"),
     "gpt": Entry("gpt_step", "gpt_step"),
 }
-"""The loop that writes a text, what a beam looks at, and a step of each family."""
+"""The loops that write a text and go on with a beam, what a beam looks at, and a step of each family."""
 
 
 @cache

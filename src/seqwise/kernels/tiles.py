@@ -24,6 +24,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 LANES = 16  # one register of AVX-512, two of AVX2
+AHEAD = 8192  # bytes: so early weights in 32 bits are asked for; rows are too short for the processor to foresee them
 FLOAT, BYTE, INT, WORD = ir.FloatType(), ir.IntType(8), ir.IntType(32), ir.IntType(64)
 VECTOR = ir.VectorType(FLOAT, LANES)
 
@@ -76,6 +77,8 @@ def _tile(builder, weights_at, x_at, D, outputs, rows, is_int8):
         read = [_load(builder, x, j, FLOAT) for x in xs]
         for i in range(outputs):
             weight = _load(builder, weights[i], j, kind)
+            if kind is FLOAT:
+                _fetch(builder, builder.gep(weights[i], [builder.add(j, WORD(AHEAD // size))]))
             for r in range(rows):
                 total = builder.call(add_product, [weight, read[r], builder.load(running[r, i])])
                 builder.store(total, running[r, i])
@@ -133,6 +136,13 @@ def _load(builder, start, j, kind):
     place = builder.bitcast(builder.gep(start, [j]), vector.as_pointer())
     found = builder.load(place, align=4 if kind is FLOAT else 1)
     return found if kind is FLOAT else builder.sitofp(builder.sext(found, ir.VectorType(INT, LANES)), VECTOR)
+
+
+def _fetch(builder, place):
+    """Ask for what stands here: then it is in the cache when its turn comes. Behind the last row this is harmless."""
+    kind = ir.FunctionType(ir.VoidType(), [BYTE.as_pointer(), INT, INT, INT])
+    fetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+    builder.call(fetch, [builder.bitcast(place, BYTE.as_pointer()), INT(0), INT(3), INT(1)])
 
 
 def _multiply_add(builder, kind, suffix):

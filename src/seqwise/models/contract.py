@@ -268,6 +268,21 @@ class CountsUpdates(Protocol):
 
 
 @runtime_checkable
+class DrawsNoise(Protocol):
+    """A model that needs chance: drawn beforehand, as the input "noise" of a batch."""
+
+    @property
+    def num_noise(self) -> int:
+        """Numbers for each row."""
+        ...
+
+
+def noise_for(model: object) -> int:
+    """How many numbers of chance a model wants for each row."""
+    return model.num_noise if isinstance(model, DrawsNoise) else 0
+
+
+@runtime_checkable
 class HasInitialState(Protocol):
     """Every model that can begin with nothing read."""
 

@@ -5,12 +5,14 @@
     log_probs = step.read(tokens, state)      one token for each row, from ids to log-probabilities
     writing = step.write()                    whole texts (texts.py):
     writing.go_on(log_probs, state, texts)    tokens chosen and read until something has to be decided in Python
+    Searching(model, ...).go_on(...)          the same for a beam
 
 It stands behind `start` and `step`: who continues a text need not know. What a body has to say for it is `Compiles`. A
 plan is sizes and addresses of weights, in an order that the body's compiled step knows (kernels/gpt_step.py, ...);
 weights stay where torch has them. Texts are the same with and without it, but for rounding in the last places.
 
-SEQWISE_ENGINE=off leaves all to torch, =on waits for code that is being compiled.
+SEQWISE_ENGINE=off leaves all to torch, =on waits for code that is being compiled. SEQWISE_ENGINE_ROWS: up to how many
+rows a compiled step takes.
 """
 
 from __future__ import annotations
@@ -20,11 +22,13 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Literal, Protocol, cast, get_args, runtime_checkable
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
+from llvmlite.binding import get_host_cpu_name
 from torch import Tensor, nn
 
 from ..errors import ConfigError
@@ -41,13 +45,15 @@ from .texts import Texts
 
 Use = Literal["auto", "on", "off"]
 NO_LIMIT = 1 << 40  # steps
-MAX_ROWS = 32  # up to here it was faster than torch at every size tried (docs/lab-notebook.md)
-SETTING = "SEQWISE_ENGINE"
+SETTING, ROWS_SETTING = "SEQWISE_ENGINE", "SEQWISE_ENGINE_ROWS"
+MAX_ROWS, MAX_ROWS_OF = 64, {"znver": 512}
+"""Up to here compiled steps were faster than torch at every size tried; and by the beginning of what LLVM calls the
+processor: on AMD's, torch's products (MKL) reach half of what they do elsewhere (docs/lab-notebook.md)."""
 KINDS = (torch.float32, torch.complex64, torch.int8)  # of weights that are read
 CHUNK = 0.05  # seconds until Python is asked again: for who reads along, and for Ctrl-C
 FIRST_TOKENS = 8  # while it is not known how long one takes
 TRY_AGAIN = 50  # times its tries, until both numbers of threads are tried again
-LOOP = ENTRIES["write"]
+LOOP, SEARCH = ENTRIES["write"], ENTRIES["search"]
 
 
 class NotCompiledError(Exception):
@@ -141,6 +147,11 @@ class Pace:
                 return ranks
         return min(self.seconds, key=lambda ranks: min(self.seconds[ranks]))
 
+    def num_next(self, ranks: int) -> int:
+        """How many steps take about CHUNK seconds."""
+        known = self.seconds.get(ranks)
+        return int(CHUNK / max(min(known), 1e-7)) if known else FIRST_TOKENS
+
     def took(self, ranks: int, seconds: float) -> None:
         self.seconds.setdefault(ranks, []).append(seconds)
         del self.seconds[ranks][: -self.tries]
@@ -226,7 +237,7 @@ class Writing:
         if room < 1:
             return None
         ranks = self.pace.ranks()
-        steps = max(1, min(room, self._num_next(ranks), texts.room, steps))
+        steps = max(1, min(room, self.pace.num_next(ranks), texts.room, steps))
         call = Call(self.step, torch.zeros(len(texts), dtype=torch.long), state, log_probs)
         width = texts.longest + steps
         history, log_history = np.zeros((len(texts), width), dtype=np.int64), np.zeros((len(texts), width))
@@ -236,24 +247,80 @@ class Writing:
         found = np.zeros(3, dtype=np.int64)
         of_rows = (texts.settings, texts.factors, chances, history, log_history)
         arrays = (call.frame, np.array(shared, dtype=np.int64), *of_rows, found)
-        frame = np.array([self.step.entry.address, *(array.ctypes.data for array in arrays)], dtype=np.int64)
         began = time.perf_counter()
-        kept = call, state, arrays, self  # where Ctrl-C strikes, threads may be at it for a moment longer
-
-        def work(rank: int, size: int, meetings: int, kept: object = kept) -> int:
-            return LOOP(rank, size, meetings, 0, frame.ctypes.data)
-
-        TEAM.run(work, ranks)
+        _run(LOOP, self.step, arrays, ranks, (call, state))
         new = int(found[NUM_WRITTEN])
         self.pace.took(ranks, (time.perf_counter() - began) / new)
         places = texts.lengths[:, None] + np.arange(new)  # (R, t)
         added, their_log_probs = (np.take_along_axis(of, places, axis=1) for of in (history, log_history))
         return added, their_log_probs, call.log_probs if found[IS_READ] else None
 
-    def _num_next(self, ranks: int) -> int:
-        """How many tokens take about CHUNK seconds."""
-        known = self.pace.seconds.get(ranks)
-        return int(CHUNK / max(min(known), 1e-7)) if known else FIRST_TOKENS
+
+@dataclass
+class Searching:
+    """A beam search that a compiled loop goes on with, W hypotheses of each of N prompts, while nothing ends."""
+
+    model: nn.Module
+    width: int
+    stop: int
+    never: int
+    min_tokens: int
+    pace: Pace = field(default_factory=lambda: Pace(tries=1))
+
+    def go_on(
+        self,
+        log_probs: Tensor,
+        state: State,
+        tokens: np.ndarray,
+        totals: np.ndarray,
+        worst: np.ndarray,
+        norms: np.ndarray,
+        limit: int,
+    ) -> tuple[Tensor, np.ndarray, np.ndarray] | None:
+        """log p of what comes next, and the tokens (R, T) and totals (N, W) of the beam by then, which is before the
+        next step at which anything ends, or has `limit` tokens. The state goes on in place. None where no step could
+        be taken."""
+        (R, done), step = tokens.shape, compiled_step(self.model, len(tokens))
+        if step is None or not is_ready(SEARCH) or totals.shape[1] < self.width:  # as yet there are too few texts
+            return None
+        ranks = self.pace.ranks()
+        until = min(limit - 1, done + min(step.body.make_room(state), self.pace.num_next(ranks)))
+        if until <= done:
+            return None
+        history, reached = np.zeros((R, until), dtype=np.int64), totals.astype(np.float64)
+        history[:, :done] = tokens
+        call = Call(step, torch.zeros(R, dtype=torch.long), state, log_probs)
+        parts = _rows_of(state)
+        V, k = step.plan.vocab_size, min(2 * self.width, step.plan.vocab_size)
+        numbers = [self.width, self.stop, self.never, self.min_tokens, V, len(parts), done, until]
+        values, best, moves = np.empty((R, k), dtype=np.float32), *(np.empty((R, n), dtype=np.int64) for n in (k, 4))
+        found = np.array([done, 0], dtype=np.int64)
+        settings = np.array(numbers, dtype=np.int64)
+        arrays = (call.frame, settings, history, reached, worst, norms, values, best, parts, moves, found)
+        began = time.perf_counter()
+        _run(SEARCH, step, arrays, ranks, (call, state))
+        now = int(found[NUM_WRITTEN])
+        self.pace.took(ranks, (time.perf_counter() - began) / max(1, now - done))
+        return (call.log_probs, history[:, :now], reached) if now > done else None
+
+
+def _rows_of(state: State) -> np.ndarray:
+    """Of each part of a state the address, and how many times 4 bytes a row of it has."""
+    for name, tensor in state.per_row.items():
+        state.per_row[name] = tensor.contiguous()
+    rows = [[tensor.data_ptr(), tensor.nbytes // len(tensor) // 4] for tensor in state.per_row.values()]
+    return np.array(rows, dtype=np.int64)
+
+
+def _run(loop: Entry, step: CompiledStep, arrays: tuple[np.ndarray, ...], ranks: int, used: object) -> None:
+    """A compiled loop around a step, by a team; `used` is what addresses in the arrays belong to."""
+    frame = np.array([step.entry.address, *(array.ctypes.data for array in arrays)], dtype=np.int64)
+    kept = used, arrays, step  # where Ctrl-C strikes, threads may be at it for a moment longer
+
+    def work(rank: int, size: int, meetings: int, kept: object = kept) -> int:
+        return loop(rank, size, meetings, 0, frame.ctypes.data)
+
+    TEAM.run(work, ranks)
 
 
 _steps: WeakKeyDictionary[nn.Module, CompiledStep | None] = WeakKeyDictionary()
@@ -277,6 +344,22 @@ def use_of_engine() -> Use:
     return cast(Use, use)
 
 
+def max_rows() -> int:
+    """Up to how many rows compiled steps are taken."""
+    asked = os.environ.get(ROWS_SETTING)
+    if asked is not None:
+        if not asked.isdecimal():
+            raise ConfigError(f"{ROWS_SETTING}={asked} should be a number of rows, 0 or more.")
+        return int(asked)
+    return _rows_of_processor()
+
+
+@cache
+def _rows_of_processor() -> int:
+    name = get_host_cpu_name()
+    return next((rows for begins, rows in MAX_ROWS_OF.items() if name.startswith(begins)), MAX_ROWS)
+
+
 def is_ready(entry: Entry) -> bool:
     """Whether compiled code may be used, and is there."""
     use = use_of_engine()
@@ -291,7 +374,7 @@ def read_compiled(model: nn.Module, tokens: Tensor, state: State) -> Tensor | No
 
 def compiled_step(model: nn.Module, num_rows: int) -> CompiledStep | None:
     """The compiled step of a model with a body and a head that says what comes next; None where torch computes."""
-    if use_of_engine() == "off" or num_rows > MAX_ROWS or model.training or torch.is_grad_enabled() or is_recorded():
+    if use_of_engine() == "off" or num_rows > max_rows() or model.training or torch.is_grad_enabled() or is_recorded():
         return None
     if torch.is_autocast_enabled("cpu"):  # states may be in 16 bits
         return None

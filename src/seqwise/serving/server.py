@@ -101,7 +101,7 @@ def create_server(
     app: Guard = create_app(Hosting(runs, limits, precision=precision), rules, log=log)
     listening = _bound(host, port)
     config = uvicorn.Config(
-        app,  # type: ignore[arg-type]
+        app,
         http=protocol_for(limits.receive_seconds),
         lifespan="on",
         log_level="warning",
