@@ -248,7 +248,7 @@ def test_every_route_is_described_and_every_description_is_a_route(address: str)
 
 WRONG = [
     (b"{", 400, "no JSON"),
-    (b"\xff\xfe{}", 400, "the body"),
+    (b"\xff\xfe{}", 400, "no JSON"),
     (b'{"a":' * 30_000, 400, "the body"),
     (b'{"model": "poems", "temperature": NaN}', 400, "temperature"),
     (b'{"model": "poems", "prompt": "\\ud800"}', 400, "half a character"),

@@ -52,8 +52,12 @@ class Pieces:
         return "" if self.is_stopped else self._show(self._settled + self._new())
 
     def _settle(self, ids: list[int]) -> None:
-        """What these stand for will not change."""
-        self._ids = ids[-REACH:]
+        """What these stand for will not change. The first that is looked at again follows one that stands for something
+        by itself: of characters that take several tokens none is cut apart."""
+        first = max(0, len(ids) - REACH)
+        while first and self._decode([ids[first - 1]]) in ("", HALF):
+            first -= 1
+        self._ids = ids[first:]
         self._known, self._beginning = len(self._ids), self._decode(self._ids)
 
     def _new(self) -> str:
