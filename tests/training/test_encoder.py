@@ -178,3 +178,8 @@ def test_what_starts_from_a_run_keeps_its_body_and_answers_anew(digits: Path, lo
     initial.load_initial_weights(model)
     assert all(torch.equal(weight, before[name]) for name, weight in model.state_dict().items() if name[:5] == "body.")
     assert run.model.head.label.output.weight.shape[0] == 2
+
+
+def test_a_run_of_pictures_keeps_what_every_model_should(looking: Path) -> None:
+    found = seqwise.load(looking).check()
+    assert [one.is_kept for one in found if one.difference is not None] == [True] * 5

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..data.batch import Batch, Tags, Tokens, Values
+from ..data.batch import Batch, Images, Regions, Tags, Tokens, Values
 from ..data.choices import ChoiceStore
 from ..data.examples import ExampleStore
 from ..data.masking import MaskedStore, Masking
@@ -41,7 +41,7 @@ from ..data.text_examples import TextStore
 NUM_ROWS = 6
 MAX_STEPS = 32  # of a row; a model is stepped through each of them
 PADDING = 3  # steps behind the longest row, so that every row is padded
-MASKS = {Tokens: "is_token", Values: "is_step", Tags: "is_word"}
+MASKS = {Tokens: "is_token", Values: "is_step", Tags: "is_word", Images: "is_step", Regions: "is_region"}
 """Where each kind of field keeps which of its places are padding."""
 
 
@@ -171,6 +171,8 @@ def _padded(rows: Sequence[Any], context: int | None) -> Any:
     like anything else, and should not be looked at."""
     longest = max(row.shape[1] for row in rows)
     width = longest + PADDING if context is None else max(longest, min(context, longest + PADDING))
+    if isinstance(rows[0], Images | Regions):  # models know places for so many and no more
+        width = longest
     return _joined([_with_padding(row, width) for row in rows])
 
 
