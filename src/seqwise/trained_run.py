@@ -27,7 +27,7 @@ from .inspection.options import InspectOptions
 from .layers.int8 import PRECISIONS, to_int8
 from .run import Run
 from .signatures import takes
-from .tasks import ReadsQuestions, Task, goal_of, task_named
+from .tasks import ReadsQuestions, Task, ask_on_picture, goal_of, task_named
 from .text import Tokenizer
 from .text.unseen import unseen_in
 from .training.overrides import check_present
@@ -370,27 +370,11 @@ class TrainedRun:
         return fill(self.model, self.run.schema.input("tokens", TokenSpec), text, num=num)
 
     def ask(self, image: str | Path, questions: Sequence[str], *, num: int = 3) -> list[dict[str, float]]:
-        """Pictures: the most probable answers to each question on one of them, with their probabilities.
-
-        >>> run.ask("7.png", ["what color is the circle?"])[0]
-        {"red": 0.98, "blue": 0.01, "green": 0.01}
-        """
-        from .tasks.questions import QuestionsTask
-
-        if not isinstance(self.task, QuestionsTask):
-            raise ConfigError(
-                f"{self.path} is a {self.run.config.model_name} model of {self.run.config.task}: it answers no "
-                "questions on pictures. Train one that does: seqwise train scenes --model crossmodal."
-            )
-        told = self.answer_texts([(str(image), question) for question in questions])
-        return [dict(list(one["probabilities"].items())[:num]) for one in told]
+        """Pictures: the most probable answers to each question on one of them, with their probabilities."""
+        return ask_on_picture(self.answer_texts, self.run.schema, str(self.path), str(image), questions, num)
 
     def answer(self, question: str, context: str, *, num: int = 1) -> list[FoundSpan]:
-        """Spans: the answers to a question that a passage holds, best first, with their probabilities and places.
-
-        >>> run.answer("Where is the key?", "The key is in the blue box.")[0].text
-        "in the blue box"
-        """
+        """Spans: the answers to a question that a passage holds, best first, with their probabilities and places."""
         from .goals.span import SpanGoal
         from .tasks.span import SpanTask
 
