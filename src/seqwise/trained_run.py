@@ -18,12 +18,7 @@ from .goals.sequence import SequenceGoal
 from .inspection.options import InspectOptions
 from .short_answers import ShortAnswers
 from .signatures import takes
-<<<<<<< HEAD
 from .tasks import ReadsQuestions
-=======
-from .tasks import ReadsQuestions, Task, ask_on_picture, goal_of, task_named
-from .text import Tokenizer
->>>>>>> crossmodal
 from .text.unseen import unseen_in
 from .training.overrides import check_present
 from .wording import all_speak_python, counted
@@ -205,54 +200,6 @@ class TrainedRun(ShortAnswers):
         opened, part = self._open(None, None)
         return self.task.store(opened, part, self.run.schema)
 
-<<<<<<< HEAD
-=======
-    def fill(self, text: str, *, num: int = 5) -> list[Filling]:
-        """The most probable words for each [MASK] of a text."""
-        from .evaluation.filling import fill
-
-        if self.run.schema.kind != MASKED_TOKEN:
-            raise ConfigError(
-                f"{self.path} is a {self.run.config.model_name} model of {self.run.config.task}: it fills in no hidden "
-                "words. Train one that does: seqwise train DATA --model bert."
-            )
-        return fill(self.model, self.run.schema.input("tokens", TokenSpec), text, num=num)
-
-    def ask(self, image: str | Path, questions: Sequence[str], *, num: int = 3) -> list[dict[str, float]]:
-        """Pictures: the most probable answers to each question on one of them, with their probabilities."""
-        return ask_on_picture(self.answer_texts, self.run.schema, str(self.path), str(image), questions, num)
-
-    def answer(self, question: str, context: str, *, num: int = 1) -> list[FoundSpan]:
-        """Spans: the answers to a question that a passage holds, best first, with their probabilities and places."""
-        from .goals.span import SpanGoal
-        from .tasks.span import SpanTask
-
-        if not isinstance(self.goal, SpanGoal) or not isinstance(self.task, SpanTask):
-            raise ConfigError(
-                f"{self.path} is a {self.run.config.model_name} model of {self.run.config.task}: it finds no answers "
-                "in passages. Train one that does: seqwise train rooms --model bert, or start from it with --from."
-            )
-        asked = self.task.questions([(question, context)], self.run.schema, self.run.config.data.stride)
-        return self.goal.answer(self.model, asked, num)[0]
-
-    @takes(DecodingConfig, default=None, without=("stop",))
-    def caption(self, images: Sequence[str | Path], **search: Any) -> list[str]:
-        """Captions: a sentence about each of some files; settings as in `DecodingConfig`, by default a beam of five.
-
-        >>> run.caption(["dog.jpg"])
-        ["a brown dog runs on the grass"]
-        """
-        if not isinstance(self.goal, CaptionGoal) or not isinstance(self.task, ReadsQuestions):
-            raise ConfigError(
-                f"{self.path} is a {self.run.config.model_name} model of {self.run.config.task}: it writes no "
-                "captions. Train one that does: seqwise train FOLDER --model captioner, captions.csv being in it."
-            )
-        schema, given = self.run.schema, {name: value for name, value in search.items() if value is not None}
-        store = self.task.questions([str(image) for image in images], schema)
-        found = self.goal.answers(self.model, store, schema, self.run.config.data, **given)
-        return [str(answer["caption"]) for answer in found]
-
->>>>>>> crossmodal
     def encoder(self, *, pooling: str | None = None, normalise: bool | None = None) -> TextEncoder:
         """What makes vectors of texts, by `pooling` ("mean", "cls", "last", "max"); as the run says, else the mean."""
         from .evaluation.sentence_vectors import TextEncoder
