@@ -64,6 +64,9 @@ class _View:
 def _whole(one: Inspection, view: _View) -> str:
     """The picture, and what was said of it, where the tab Answer does not tell that."""
     body = f"<p>{shown(view.seen.picture.name)}: what was found in it is known, and not the picture itself.</p>"
+    if not view.has_pixels and view.seen.places is not None and view.seen.places.names:
+        told = "What was found in the picture, each thing in its box"
+        body = f"<div>{body}{_figure([Tile(_found(view.seen.places, view.frame(0), told), '')])}</div>"
     if view.has_pixels:
         several = len(view.frames) > 1
         drawings = [
@@ -83,6 +86,19 @@ def _whole(one: Inspection, view: _View) -> str:
         options = "".join(_row(option.piece, per_cent(option.probability)) for option in one.reading.expected[-1])
         told += titled_table("Answers", ["answer", "probability"], options, kind="spans")
     return f'<div class="side-by-side">{body}<div>{told}</div></div>'
+
+
+def _found(places: Places, drawn: Drawn, told: str) -> str:
+    """Regions with what they show."""
+    inside = drawn.shown(is_grey=True)
+    for box, name in zip(places.boxes, places.names, strict=True):
+        left, top, _, _ = as_box(box)
+        inside += drawn.rectangle(as_box(box), "window")
+        inside += (
+            f'<text class="region" x="{left * drawn.width + 1:.1f}" y="{top * drawn.height + 4:.1f}" font-size="3.4">'
+        )
+        inside += f"{escape(visible(name, limit=MAX_NAME))}</text>"
+    return drawn.svg(inside, f"{told}: {', '.join(name for name in places.names if name)}", kind="seen is-large")
 
 
 # -- parts -------------------------------------------------------------------------------------------------------------
@@ -121,12 +137,13 @@ def _drawn(shares: np.ndarray, view: _View, places: Places | None, *, is_signed:
     drawn, here = view.frame(frame), np.flatnonzero(places.frames == frame)
     if places.grid is not None:
         return drawn.shown(is_grey=True) + drawn.overlay(paint(shares[here].reshape(places.grid))), frame
+    outlines = "".join(drawn.rectangle(as_box(places.boxes[at]), "region") for at in here)
     strongest = here[np.argsort(-np.abs(shares[here]))][:MAX_BOXES]
     boxes = "".join(
         drawn.rectangle(as_box(places.boxes[at]), "box is-against" if shares[at] < 0 else "box", abs(float(shares[at])))
         for at in strongest
     )
-    return drawn.shown(is_grey=True) + boxes, frame
+    return drawn.shown(is_grey=True) + outlines + boxes, frame
 
 
 def _largest(values: np.ndarray, places: Places | None) -> tuple[str, float]:
@@ -139,6 +156,8 @@ def _largest(values: np.ndarray, places: Places | None) -> tuple[str, float]:
     else:
         frame, box, is_clip = int(places.frames[most]), as_box(places.boxes[most]), places.num_frames > 1
     where = place_named(box) if box != (0.0, 0.0, 1.0, 1.0) else ""
+    if places is not None and places.names and values.ndim == 1 and places.names[most]:
+        where = f"{places.names[most]}, {where}".rstrip(", ")
     told = f"frame {frame + 1}, {where}".rstrip(", ") if is_clip else where or "the whole picture"
     return told, float(values.flat[most])
 
