@@ -127,7 +127,7 @@ def test_regions_are_hidden_one_by_one() -> None:
     assert found.seen.rests_on.heat.shape == (2, 3)
     assert found.seen.picture.frames is None
     page = write_inspection([found])
-    assert page.count('class="box"') >= 1
+    assert page.count('class="box is-for"') >= 1
     assert page.count('class="region"') >= 3
     assert "sky, dog &lt;b&gt;, dog &lt;b&gt;" in page
     assert "and not the picture itself" in page

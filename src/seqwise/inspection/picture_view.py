@@ -65,8 +65,7 @@ def _whole(one: Inspection, view: _View) -> str:
     """The picture, and what was said of it, where the tab Answer does not tell that."""
     body = f"<p>{shown(view.seen.picture.name)}: what was found in it is known, and not the picture itself.</p>"
     if not view.has_pixels and view.seen.places is not None and view.seen.places.names:
-        told = "What was found in the picture, each thing in its box"
-        body = f"<div>{body}{_figure([Tile(_found(view.seen.places, view.frame(0), told), '')])}</div>"
+        body = f"<div>{body}{_figure([Tile(_found(view.seen.places, view.frame(0)), '')])}</div>"
     if view.has_pixels:
         several = len(view.frames) > 1
         drawings = [
@@ -88,17 +87,14 @@ def _whole(one: Inspection, view: _View) -> str:
     return f'<div class="side-by-side">{body}<div>{told}</div></div>'
 
 
-def _found(places: Places, drawn: Drawn, told: str) -> str:
+def _found(places: Places, drawn: Drawn) -> str:
     """Regions with what they show."""
-    inside = drawn.shown(is_grey=True)
-    for box, name in zip(places.boxes, places.names, strict=True):
-        left, top, _, _ = as_box(box)
+    inside, names = drawn.shown(is_grey=True), [visible(name, limit=MAX_NAME) for name in places.names]
+    for box, name in zip(places.boxes, names, strict=True):
+        x, y = box[0] * drawn.width + 1, box[1] * drawn.height + 4
         inside += drawn.rectangle(as_box(box), "window")
-        inside += (
-            f'<text class="region" x="{left * drawn.width + 1:.1f}" y="{top * drawn.height + 4:.1f}" font-size="3.4">'
-        )
-        inside += f"{escape(visible(name, limit=MAX_NAME))}</text>"
-    return drawn.svg(inside, f"{told}: {', '.join(name for name in places.names if name)}", kind="seen is-large")
+        inside += f'<text class="region" x="{x:.1f}" y="{y:.1f}" font-size="3.4">{escape(name)}</text>'
+    return drawn.svg(inside, f"What was found in the picture: {', '.join(names)}", kind="seen is-large")
 
 
 # -- parts -------------------------------------------------------------------------------------------------------------
@@ -139,8 +135,9 @@ def _drawn(shares: np.ndarray, view: _View, places: Places | None, *, is_signed:
         return drawn.shown(is_grey=True) + drawn.overlay(paint(shares[here].reshape(places.grid))), frame
     outlines = "".join(drawn.rectangle(as_box(places.boxes[at]), "region") for at in here)
     strongest = here[np.argsort(-np.abs(shares[here]))][:MAX_BOXES]
+    kinds = ("box is-for", "box is-against") if is_signed else ("box", "box")
     boxes = "".join(
-        drawn.rectangle(as_box(places.boxes[at]), "box is-against" if shares[at] < 0 else "box", abs(float(shares[at])))
+        drawn.rectangle(as_box(places.boxes[at]), kinds[int(shares[at] < 0)], abs(float(shares[at])))
         for at in strongest
     )
     return drawn.shown(is_grey=True) + outlines + boxes, frame

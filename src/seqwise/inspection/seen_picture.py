@@ -95,7 +95,7 @@ def _named(places: Places | None, schema: Schema, seen: Images | Regions) -> Pla
     if places is None or not isinstance(spec, RegionSpec) or not isinstance(seen, Regions) or seen.labels is None:
         return places
     known = [spec.names[label] if 0 <= label < len(spec.names) else "" for label in seen.labels[0].tolist()]
-    return replace(places, names=known)
+    return replace(places, names=known if any(known) else [])
 
 
 def _eyes(model: object) -> nn.Module | None:
