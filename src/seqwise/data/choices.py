@@ -19,6 +19,7 @@ from .annotated import LabelledRow
 from .batch import Batch, Choices
 from .pair_store import Rows
 from .schema import LabelSpec, Schema, TokenSpec
+from .seen import SeenRow
 from .text_examples import AnswerColumn, TextStore
 
 
