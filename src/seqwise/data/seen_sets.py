@@ -28,7 +28,7 @@ from .region_files import RegionFiles
 from .scene_questions import SCENE_SETS, scene_rows
 from .seen import PictureSource, SeenRow
 from .seen_folders import SeenParts, read_idx
-from .seen_looks import FEATURE_SUFFIXES, files_below
+from .seen_looks import FEATURE_SUFFIXES, SETS, TASK_OF, files_below
 
 VALID_DIGITS = 5_000  # of the training part of mnist, the last ones
 TRANSLATED, TRANSLATED_SIDE = "translated", 60  # pixels
@@ -40,6 +40,9 @@ def read_seen_set(name: str, asks_for: str) -> SeenParts:
     """The rows of a set: labels, captions or answers as it has them; none where pictures are to be painted."""
     kind, _, form = name.partition(":")
     forms = FORMS.get(kind, ("",))
+    if asks_for not in SETS[kind]:
+        ways = " or ".join(f"--task {TASK_OF[one]}" for one in SETS[kind])
+        raise DataError(f'"{name}" has nothing that --task {TASK_OF[asks_for]} asks for. Take it with {ways}.')
     if form not in forms:
         known = ", ".join(f"{kind}:{one}" for one in forms if one) or kind
         raise DataError(f'"{name}": there is no such form of {kind}; there are: {known}.')
@@ -180,6 +183,8 @@ def _msvd(_: str) -> SeenParts:
     rows = [SeenRow((file,), captions.get(file.partition(".npy")[0], ())) for file in files]
     said = [row for row in rows if row.texts]
     notes = [f"features are at hand of {counted(len(rows), 'clip')}, and captions of {len(said)} of them"]
+    if not said:
+        notes.append("nothing can be learned from clips without captions: they are there to be described")
     parts = {"train": said} if said else {}
     return SeenParts({**parts, "test": [row for row in rows if not row.texts]}, RegionFiles(folder, files), notes)
 

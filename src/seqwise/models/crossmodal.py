@@ -283,8 +283,8 @@ def build_crossmodal(config: CrossmodalConfig, schema: Schema) -> nn.Module:
     asked = READ_ALONE.get(config.reads)
     if asked is not None and not set(schema.kinds) <= set(asked):
         raise ConfigError(
-            f"model.reads = {config.reads} is a control for {' and '.join(asked)}s, and this data asks for more; "
-            "drop it."
+            f"model.reads = {config.reads} is a control for {' and '.join(f'{kind}s' for kind in asked)}, and this "
+            "data asks for more; drop it."
         )
     model = build_model(CrossmodalBody(config, schema), config, schema)
     model.can_compile = False  # texts differ in length from batch to batch
