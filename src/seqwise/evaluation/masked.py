@@ -140,12 +140,8 @@ def evaluate_masked(
         for start in range(0, len(rows), SCORED_AT_ONCE):
             chosen = np.arange(start, min(len(rows), start + SCORED_AT_ONCE))
             batch = rows.batch(chosen, masking, (SEED, start)).to(device)
-<<<<<<< HEAD
-            found.append(judged(model, batch))
-=======
             stream = model._encode(batch).stream  # read once for both
-            found.append(_judged(model, stream, batch))
->>>>>>> pretrained
+            found.append(judged(model, stream, batch))
             if "next" in batch.targets:
                 next_head: Any = model.heads["next"]
                 told = next_head.predict(stream, batch.targets["next"]).answers
@@ -156,11 +152,7 @@ def evaluate_masked(
     return MaskedScore(nats, hidden, right, np.concatenate(follows) if follows else None, **more, scored=scored)
 
 
-<<<<<<< HEAD
-def judged(model: HeadedModel, batch: Batch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-=======
-def _judged(model: HeadedModel, stream: Stream, batch: Batch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
->>>>>>> pretrained
+def judged(model: HeadedModel, stream: Stream, batch: Batch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Nats, hidden tokens and right ones of each row."""
     wanted = batch.targets["tokens"]
     head = model.main_head
