@@ -14,7 +14,7 @@ from .goals.caption import CaptionGoal
 from .goals.goal import AnswersLines, AnswersRows
 from .opened_run import OpenedRun
 from .signatures import takes
-from .tasks import ReadsQuestions
+from .tasks import ReadsQuestions, ask_on_picture
 from .wording import all_speak_python, counted
 
 if TYPE_CHECKING:
@@ -109,20 +109,8 @@ class ShortAnswers(OpenedRun):
         return fill(self.model, self.run.schema.input("tokens", TokenSpec), text, num=num)
 
     def ask(self, image: str | Path, questions: Sequence[str], *, num: int = 3) -> list[dict[str, float]]:
-        """Pictures: the most probable answers to each question on one of them, with their probabilities.
-
-        >>> run.ask("7.png", ["what color is the circle?"])[0]
-        {"red": 0.98, "blue": 0.01, "green": 0.01}
-        """
-        from .tasks.questions import QuestionsTask
-
-        if not isinstance(self.task, QuestionsTask):
-            raise ConfigError(
-                f"{self.path} is a {self.run.config.model_name} model of {self.run.config.task}: it answers no "
-                "questions on pictures. Train one that does: seqwise train scenes --model crossmodal."
-            )
-        told = self.answer_texts([(str(image), question) for question in questions])
-        return [dict(list(one["probabilities"].items())[:num]) for one in told]
+        """Pictures: the most probable answers to each question on one of them, with their probabilities."""
+        return ask_on_picture(self.answer_texts, self.run.schema, str(self.path), str(image), questions, num)
 
     def answer(self, question: str, context: str, *, num: int = 1) -> list[FoundSpan]:
         """Spans: the answers to a question that a passage holds, best first, with their probabilities and places.

@@ -121,12 +121,15 @@ def test_regions_are_hidden_one_by_one() -> None:
     features = np.zeros((2, 3, 2), dtype=np.float32)
     features[:, 1] = 0.9  # what Watcher reads of regions
     boxes = np.array([[0, 0, 0.5, 0.5], [0.5, 0, 1, 0.4], [0.2, 0.6, 0.9, 1]], dtype=np.float32)
-    found = inspect_run(Made(Watcher(grid=None), regions(), Views(features, boxes)))
+    views = Views(features, boxes, labels=np.tile([0, 1, 1], (2, 1)))
+    found = inspect_run(Made(Watcher(grid=None), regions(["sky", "dog <b>"]), views))
     assert found.seen.rests_on.most(0)[0] == pytest.approx(boxes[1])
     assert found.seen.rests_on.heat.shape == (2, 3)
     assert found.seen.picture.frames is None
     page = write_inspection([found])
-    assert page.count('class="box"') >= 1
+    assert page.count('class="box is-for"') >= 1
+    assert page.count('class="region"') >= 3
+    assert "sky, dog &lt;b&gt;, dog &lt;b&gt;" in page
     assert "and not the picture itself" in page
 
 
@@ -470,7 +473,8 @@ def test_choices_are_weighed_with_every_place_hidden() -> None:
     schema = seen_choice_schema(COLOURS, TokenSpec(TOKENIZER, num_texts=2), LabelSpec(["1", "2", "3"]))
     model = crossmodal(schema)
     found = inspect_run(Made(model, schema), "the dog\tred\tblue\ta cat")
-    assert found.seen.rests_on.asked == ["red", "blue", "a cat"]
+    assert set(found.seen.rests_on.asked) == {"red", "blue", "a cat"}
+    assert found.reading.answer == found.seen.rests_on.asked[:1]
     chances = {option.piece: option.probability for option in found.reading.expected[-1]}
     told = dict(zip(found.seen.rests_on.asked, np.exp(found.seen.rests_on.log_probs), strict=True))
     assert told == pytest.approx(chances, abs=1e-5)

@@ -81,6 +81,8 @@ STARTS = (RECONSTRUCTION, MASKED_TOKEN, VECTOR)
 BOUNDS = (PICTURE,)
 """What is scored by a bound: how far it is from a likelihood nobody knows, so that it is never ranked with others."""
 UNRANKED = (*STARTS, *BOUNDS)
+BESIDE = (MASKED_REGION, REGION_CLASS, ALIGNMENT)
+"""What is learned beside another target, and is never the one that a model is judged by."""
 ASKED_FOR = {
     NEXT_TOKEN: "the next token",
     NEXT_VALUES: "the next row",

@@ -64,7 +64,7 @@ class SeenMaskedScore(MaskedScore):
         yield "right picture or another", share_in_words(float(self.matched.mean()), self.match_interval)
         if self.region_errors is not None:
             yield "features of hidden regions", f"mean square error {float(self.region_errors.mean()):.4f}"
-        if self.regions_right is not None and len(self.regions_right):
+        if self.regions_right is not None:
             yield "what hidden regions show", f"{100 * float(self.regions_right.mean()):.2f} % right"
         for name, place in (("picture for a sentence", 0), ("sentence for a picture", 1)):
             told = ", ".join(f"{100 * self.recall(k)[place]:.1f} % among {k}" for k in RANKS)
@@ -100,7 +100,7 @@ def evaluate_seen_masked(
         for start in range(0, len(store), SCORED_AT_ONCE):
             chosen = np.arange(start, min(len(store), start + SCORED_AT_ONCE))
             batch = store.batch(chosen, masking, (SEED, start)).to(device)
-            found.append(judged(model, batch))
+            found.append(judged(model, model._encode(batch).stream, batch))
             matched.append((model.predict(batch, "match").answers == batch.targets["match"].ids).cpu().numpy())
             if "image" in batch.targets:
                 error, _ = model.score(replace(batch, targets={"image": batch.targets["image"]}))
@@ -117,10 +117,15 @@ def evaluate_seen_masked(
         hit,
         scored=scored,
         matched=np.concatenate(matched),
-        region_errors=np.concatenate(errors) if errors else None,
-        regions_right=np.concatenate(right) if right else None,
+        region_errors=_joined(errors),
+        regions_right=_joined(right),
         ranks=ranks,
     )
+
+
+def _joined(found: list[np.ndarray]) -> np.ndarray | None:
+    """None where nothing was hidden."""
+    return np.concatenate(found) if sum(map(len, found)) else None
 
 
 @torch.inference_mode()

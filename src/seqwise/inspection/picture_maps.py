@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -44,6 +44,8 @@ class Places:
     """(N,)."""
     grid: tuple[int, int] | None = None
     """Rows and columns, where the regions of each frame are cells of a grid, row by row."""
+    names: list[str] = field(default_factory=list)
+    """What each region shows, where somebody said."""
 
     @property
     def num_frames(self) -> int:

@@ -64,6 +64,8 @@ class _View:
 def _whole(one: Inspection, view: _View) -> str:
     """The picture, and what was said of it, where the tab Answer does not tell that."""
     body = f"<p>{shown(view.seen.picture.name)}: what was found in it is known, and not the picture itself.</p>"
+    if not view.has_pixels and view.seen.places is not None and view.seen.places.names:
+        body = f"<div>{body}{_figure([Tile(_found(view.seen.places, view.frame(0)), '')])}</div>"
     if view.has_pixels:
         several = len(view.frames) > 1
         drawings = [
@@ -83,6 +85,16 @@ def _whole(one: Inspection, view: _View) -> str:
         options = "".join(_row(option.piece, per_cent(option.probability)) for option in one.reading.expected[-1])
         told += titled_table("Answers", ["answer", "probability"], options, kind="spans")
     return f'<div class="side-by-side">{body}<div>{told}</div></div>'
+
+
+def _found(places: Places, drawn: Drawn) -> str:
+    """Regions with what they show."""
+    inside, names = drawn.shown(is_grey=True), [visible(name, limit=MAX_NAME) for name in places.names]
+    for box, name in zip(places.boxes, names, strict=True):
+        x, y = box[0] * drawn.width + 1, box[1] * drawn.height + 4
+        inside += drawn.rectangle(as_box(box), "window")
+        inside += f'<text class="region" x="{x:.1f}" y="{y:.1f}" font-size="3.4">{escape(name)}</text>'
+    return drawn.svg(inside, f"What was found in the picture: {', '.join(names)}", kind="seen is-large")
 
 
 # -- parts -------------------------------------------------------------------------------------------------------------
@@ -121,12 +133,14 @@ def _drawn(shares: np.ndarray, view: _View, places: Places | None, *, is_signed:
     drawn, here = view.frame(frame), np.flatnonzero(places.frames == frame)
     if places.grid is not None:
         return drawn.shown(is_grey=True) + drawn.overlay(paint(shares[here].reshape(places.grid))), frame
+    outlines = "".join(drawn.rectangle(as_box(places.boxes[at]), "region") for at in here)
     strongest = here[np.argsort(-np.abs(shares[here]))][:MAX_BOXES]
+    kinds = ("box is-for", "box is-against") if is_signed else ("box", "box")
     boxes = "".join(
-        drawn.rectangle(as_box(places.boxes[at]), "box is-against" if shares[at] < 0 else "box", abs(float(shares[at])))
+        drawn.rectangle(as_box(places.boxes[at]), kinds[int(shares[at] < 0)], abs(float(shares[at])))
         for at in strongest
     )
-    return drawn.shown(is_grey=True) + boxes, frame
+    return drawn.shown(is_grey=True) + outlines + boxes, frame
 
 
 def _largest(values: np.ndarray, places: Places | None) -> tuple[str, float]:
@@ -139,6 +153,8 @@ def _largest(values: np.ndarray, places: Places | None) -> tuple[str, float]:
     else:
         frame, box, is_clip = int(places.frames[most]), as_box(places.boxes[most]), places.num_frames > 1
     where = place_named(box) if box != (0.0, 0.0, 1.0, 1.0) else ""
+    if places is not None and places.names and values.ndim == 1 and places.names[most]:
+        where = f"{places.names[most]}, {where}".rstrip(", ")
     told = f"frame {frame + 1}, {where}".rstrip(", ") if is_clip else where or "the whole picture"
     return told, float(values.flat[most])
 

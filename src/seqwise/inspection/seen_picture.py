@@ -6,7 +6,7 @@ Shapes: B batch, T tokens, N regions, K answers or words asked about, G glimpses
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from ..data.annotated import LabelledRow
 from ..data.batch import Batch, Images, Regions, Tokens
-from ..data.schema import CAPTION, CHOICE, LABEL, MASKED_TOKEN, ImageSpec, LabelSpec, Schema, TokenSpec
+from ..data.schema import CAPTION, CHOICE, LABEL, MASKED_TOKEN, ImageSpec, LabelSpec, RegionSpec, Schema, TokenSpec
 from ..evaluation.filling import hidden_one_by_one
 from ..layers.stream import Stream
 from ..models.contract import Answerer, Model, device_of, evaluating
@@ -60,7 +60,7 @@ def see(model: Model, schema: Schema, reading: Reading) -> SeenPicture:
     assert reading.picture is not None
     seen, notes = reading.batch.inputs[IMAGE], list[str]()
     images = seen if isinstance(seen, Images) else None
-    places = _places(model, seen)
+    places = _named(_places(model, seen), schema, seen)
     trace, looked = _told_apart(model, reading, _words(schema, reading), places)
     maps = picture_maps(trace, looked, images)
     maps += [one for one in (pooling_maps(trace, places), energy_maps(trace)) if one is not None]
@@ -87,6 +87,15 @@ def _places(model: object, seen: Images | Regions) -> Places | None:
     with torch.inference_mode(), evaluating(eyes):
         found = eyes(seen)
     return places_of(found) if isinstance(found, Regions) else None
+
+
+def _named(places: Places | None, schema: Schema, seen: Images | Regions) -> Places | None:
+    """With what each region shows, where the data says so."""
+    spec = schema.specs[schema.inputs[IMAGE]]
+    if places is None or not isinstance(spec, RegionSpec) or not isinstance(seen, Regions) or seen.labels is None:
+        return places
+    known = [spec.names[label] if 0 <= label < len(spec.names) else "" for label in seen.labels[0].tolist()]
+    return replace(places, names=known if any(known) else [])
 
 
 def _eyes(model: object) -> nn.Module | None:
@@ -161,8 +170,10 @@ def _of_words(model: Model, schema: Schema, reading: Reading) -> tuple[list[str]
 
 
 def _of_choices(model: HeadedModel, schema: Schema, reading: Reading) -> tuple[list[str], Scores]:
-    """All of them: each picture is read with every choice."""
-    row, names = LabelledRow(reading.choices, ""), list(reading.choices[1:])
+    """All of them, the most probable first: each picture is read with every choice."""
+    row, choices = LabelledRow(reading.choices, ""), reading.choices[1:]
+    names = [option.piece for option in reading.expected[-1]]
+    chosen = [choices.index(name) for name in names]
 
     def scores(batch: Batch) -> Tensor:
         found = []
@@ -171,7 +182,7 @@ def _of_choices(model: HeadedModel, schema: Schema, reading: Reading) -> tuple[l
             group = choices_of(schema, row, {IMAGE: one.inputs[IMAGE]}).to(device_of(model))
             log_probs = model.predict(group).log_probs
             assert log_probs is not None
-            found.append(log_probs[:, : len(names)])
+            found.append(log_probs[:, chosen])
         return torch.cat(found)
 
     return names, scores

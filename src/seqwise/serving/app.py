@@ -22,7 +22,7 @@ from .guard import Guard, Rules, error_object
 from .hosting import Hosting, UnknownRunError
 from .metrics import Metrics
 from .openai_routes import openai_routes
-from .own_routes import own_routes
+from .own_routes import own_routes, watching_routes
 
 ABOUT = "Runs of seqwise over HTTP: texts go on, rows are labelled, sources translated, series forecast."
 RETRY_AFTER = "1"  # seconds
@@ -47,7 +47,8 @@ def create_app(hosting: Hosting, rules: Rules, *, metrics: Metrics | None = None
         responses={"4XX": {"description": "What was wrong with the request, in one sentence."}},
     )
     app.include_router(openai_routes(hosting, metrics))
-    app.include_router(own_routes(hosting, metrics))
+    app.include_router(own_routes(hosting))
+    app.include_router(watching_routes(hosting, metrics))
     app.add_exception_handler(SeqwiseError, _told)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)

@@ -17,7 +17,8 @@ from .metrics import Metrics
 MAX_INSPECTED = 20_000  # characters
 
 
-def own_routes(hosting: Hosting, metrics: Metrics) -> APIRouter:
+def own_routes(hosting: Hosting) -> APIRouter:
+    """For those who ask."""
     router = APIRouter(tags=["our own"])
 
     @router.post("/predict")
@@ -66,6 +67,13 @@ def own_routes(hosting: Hosting, metrics: Metrics) -> APIRouter:
         async with hosting.used(asked.model) as hosted:
             found = await hosted.in_worker(lambda: hosted.run.inspect(asked.text).to_dict())
         return {"model": hosted.name, "inspection": found}
+
+    return router
+
+
+def watching_routes(hosting: Hosting, metrics: Metrics) -> APIRouter:
+    """For those who look after the server."""
+    router = APIRouter(tags=["how the server is"])
 
     @router.get("/health")
     async def health() -> dict[str, str]:

@@ -14,6 +14,8 @@ images     pictures with one label each                     accuracy
 questions  questions on pictures                            accuracy
 captions   pictures or clips with captions                  BLEU, CIDEr
 paint      pictures, to be painted                          a bound in nats
+seen-choice  questions on pictures with a few choices each    accuracy
+seen-masked  pictures with sentences, parts of both hidden    accuracy of hidden words, pictures found
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ from .numbers import NumbersTask
 from .paint import PaintTask
 from .pairs import PairsTask
 from .questions import QuestionsTask
+from .questions import ask_on_picture as ask_on_picture
 from .reconstruct import ReconstructTask
 from .seen_choice import SeenChoiceTask
 from .seen_masked import SeenMaskedTask

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from ..data.schema import LABEL, PICTURES_AND_WORDS, Schema, TokenSpec, seen_schema
 from ..data.seen import SeenData
 from ..data.seen_build import build_seen_store, with_labels
 from ..data.seen_files import asked_on, open_other_seen, open_seen
 from ..data.seen_store import SeenStore
-from ..errors import DataError
+from ..errors import ConfigError, DataError
 from ..goals.goal import OnProgress, Tell
 from ..settings import DataConfig, TokenizerConfig
 from ..text import special_of
@@ -57,3 +58,20 @@ class QuestionsTask:
 
     def store(self, data: SeenData, part: str, schema: Schema) -> SeenStore:
         return build_seen_store(data, part, schema, with_labels)
+
+
+def ask_on_picture(
+    answer_texts: Callable[[Sequence[Sequence[str]]], list[dict[str, Any]]],
+    schema: Schema,
+    where: str,
+    image: str,
+    questions: Sequence[str],
+    num: int,
+) -> list[dict[str, float]]:
+    """The most probable answers to each question on one picture, with their probabilities."""
+    if schema.kind != LABEL or schema.reads not in PICTURES_AND_WORDS:
+        raise ConfigError(
+            f"{where} answers no questions on pictures. Train a run that does: seqwise train scenes --model crossmodal."
+        )
+    told = answer_texts([(image, question) for question in questions])
+    return [dict(list(one["probabilities"].items())[:num]) for one in told]

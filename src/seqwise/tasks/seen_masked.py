@@ -5,12 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..data.schema import (
-    ALIGNMENT,
-    LABEL,
-    MASKED_REGION,
     MASKED_TOKEN,
     PICTURES_AND_WORDS,
-    REGION_CLASS,
     Schema,
     TokenSpec,
     seen_masked_schema,
@@ -31,7 +27,7 @@ from .label import tokenizer_for_rows
 class SeenMaskedTask:
     name = "seen-masked"
     title = "hidden words and regions of pictures with sentences"
-    kinds = (MASKED_TOKEN, LABEL, MASKED_REGION, REGION_CLASS, ALIGNMENT)
+    kinds = (MASKED_TOKEN,)
     reads = PICTURES_AND_WORDS
     goal = SeenMaskedGoal()
     options: tuple[str, ...] = ("tokenizers",)
