@@ -46,7 +46,7 @@ from seqwise.errors import ConfigError, DataError
 from seqwise.evaluation.pictures import evaluate_pictures
 from seqwise.inspection.evidence import LEFT_OUT
 from seqwise.inspection.glimpses import glimpses_of, painting_of
-from seqwise.inspection.inspect import Inspection, InspectOptions, inspect_run
+from seqwise.inspection.inspect import Inspection, InspectOptions, compare_texts, inspect_run
 from seqwise.inspection.occlusion import occlusion, place_named
 from seqwise.inspection.page import write_inspection
 from seqwise.inspection.picture_maps import Heat, Looked, Places, picture_maps, places_of
@@ -274,6 +274,17 @@ def test_a_question_tells_which_word_and_which_place() -> None:
     left_out = next(each for each in found.evidence.attributions if each.method == LEFT_OUT)
     left_out.values[0] = [0.0, 1.5, 0.2]
     assert "rests most on “<bdi>red</bdi>”: without it the answer loses 1.50 nats" in write_inspection([found])
+
+
+def test_two_questions_on_a_picture_stand_side_by_side() -> None:
+    family, schema, settings, _ = FAMILIES["one-stream"]
+    made = Made(MODELS[family].build(MODELS[family].config(**settings), schema), schema)
+    one, other = (inspect_run(made, f"the red {word}") for word in ("dog", "cat"))
+    compare_texts(made.model, one, other, word="red")
+    page = write_inspection([one, other])
+    identities = re.findall(r' id="([^"]+)"', page)
+    assert len(identities) == len(set(identities))
+    assert one.over_text[0].values.shape[0] == len(one.reading.pieces)  # words of a stream that goes on with places
 
 
 def test_co_attention_is_told_by_its_shape() -> None:

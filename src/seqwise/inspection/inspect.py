@@ -285,9 +285,10 @@ class _Inspector:
         trace, found = self.reading.trace, self.found
         for what in OVER_TEXT:
             for site, values in trace.passes(what, len(self.reading.pieces)):
-                if self.reading.picture is not None and values.shape[1:2] != (self.num_words,):
-                    continue  # of places of the picture
-                found.over_text.append(_placed(site, what, values, self.reading))
+                if self.reading.picture is None:
+                    found.over_text.append(_placed(site, what, values, self.reading))
+                elif values.dim() == 3 and values.shape[1] in self._steps_with_words:
+                    found.over_text.append(_placed(site, what, values[:, : self.num_words], self.reading))
         if not found.over_text:
             return self._absent("inside", f"{found.family} notes nothing that changes from token to token.")
         units, pieces = self._units()
@@ -356,11 +357,15 @@ class _Inspector:
     def _among_words(self, found: AttentionMap) -> list[AttentionMap]:
         """What words look at of each other, where they do; of one stream of words and places, the part of the words."""
         T, size = self.num_words, found.weights.shape[1:]
-        places = None if self.found.seen is None else self.found.seen.places
-        joint = () if places is None or not T else (T + len(places.boxes), T + len(places.boxes) + 1)
-        if size[0] != size[1] or size[0] not in (T, *joint):
-            return []
-        return [replace(found, weights=found.weights[:, :T, :T])]
+        is_of_words = size[0] == size[1] and size[0] in self._steps_with_words
+        return [replace(found, weights=found.weights[:, :T, :T])] if is_of_words else []
+
+    @property
+    def _steps_with_words(self) -> tuple[int, ...]:
+        """Steps of a stream of words beside a picture, which may go on with the places of the picture."""
+        T, places = self.num_words, None if self.found.seen is None else self.found.seen.places
+        joint = () if places is None else (T + len(places.boxes), T + len(places.boxes) + 1)
+        return (T, *joint) if T else ()
 
     def _flow(self) -> None:
         if not self.is_neural:
