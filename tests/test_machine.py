@@ -110,6 +110,7 @@ def test_the_size_that_is_told_is_that_of_the_model(name: str, monkeypatch: pyte
 
 def test_counting_that_would_not_fit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "available_memory", lambda: 10_000)
+    monkeypatch.setattr(module, "ALWAYS_THERE", 0)
     model = Ngram(NgramConfig(order=100), schemas.of_text(3))
     with pytest.raises(ConfigError, match=r"counting grams of up to 100 tokens in a text of 499 needs about 432\.0 kB"):
         model.fit(torch.ones(500, dtype=torch.long).numpy())

@@ -22,6 +22,7 @@ from ..data.numbers import NumberStore
 from ..data.pair_store import PairStore
 from ..data.row_store import RowStore
 from ..data.schema import (
+    CAPTION,
     CHOICE,
     LABEL,
     LABELS,
@@ -80,6 +81,14 @@ def _of_tagged(store: TextStore, longest: int) -> Iterator[Batch]:
     """Rows of different lengths that have words and fit; the shortest of these where none fits."""
     order = np.argsort(store.lengths, kind="stable")
     order = order[store.main.ids.lengths[order] > 0]
+    fitting = order[: max(1, int((store.lengths[order] <= longest).sum()))]
+    for place in np.unique(np.linspace(0, len(fitting) - 1, NUM_ROWS).astype(int)):
+        yield store.batch(fitting[place : place + 1])
+
+
+def _of_captions(store: SeenStore, longest: int) -> Iterator[Batch]:
+    """Pictures with captions, from the shortest to the longest that fits."""
+    order = np.argsort(store.lengths, kind="stable")
     fitting = order[: max(1, int((store.lengths[order] <= longest).sum()))]
     for place in np.unique(np.linspace(0, len(fitting) - 1, NUM_ROWS).astype(int)):
         yield store.batch(fitting[place : place + 1])
@@ -157,6 +166,7 @@ CUTS: dict[str, Callable[[Any, int], Iterator[Batch]]] = {
     VECTOR: _of_examples,
     SPAN: _of_questions,
     CHOICE: _of_choices,
+    CAPTION: _of_captions,
     PICTURE: _of_pictures,
 }
 """By the kind of the main target: how rows of at most so many steps are cut from a store."""
