@@ -51,6 +51,7 @@ FRAME = 8
 
 SIGNATURE = types.int64(*[types.int64] * 5)
 GIVE_UP = 120.0  # seconds that a process may take to compile
+PATIENCE = 0.3  # seconds, about what reading takes: a text that torch has written by then needs no compiled code
 
 
 READING = threading.Lock()
@@ -65,6 +66,7 @@ class Entry:
         self.module, self.function = module, function
         self._code: Any = None
         self._search: threading.Thread | None = None
+        self._is_awaited = threading.Event()
         self._failure, self._has_told = "", False
 
     def __call__(self, rank: int, ranks: int, meetings: int, met: int, frame: int) -> int:
@@ -82,6 +84,7 @@ class Entry:
             self._search = threading.Thread(target=self._find, daemon=True)
             self._search.start()
         if wait:
+            self._is_awaited.set()
             self._search.join()
         if self._failure and not self._has_told:
             self._has_told = True
@@ -96,7 +99,8 @@ class Entry:
         self._code = code
 
     def _find(self) -> None:
-        """On disk, or else by another process."""
+        """On disk, or else by another process; not before the first tokens are written, which it would slow down."""
+        self._is_awaited.wait(PATIENCE)
         try:
             if self._read():
                 return
