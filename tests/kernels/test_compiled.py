@@ -214,6 +214,7 @@ def test_while_it_is_compiled_torch_steps(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setitem(ENTRIES, "gpt", entry)
     started, is_begun, is_over = list[Any](), threading.Event(), threading.Event()
     monkeypatch.setattr(compiled_file, "PATIENCE", 1.0)
+    monkeypatch.setattr(Entry, "began", None)
 
     def compiling(command: Any, **options: Any) -> subprocess.CompletedProcess[str]:
         started.append(command)

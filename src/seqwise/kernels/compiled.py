@@ -22,6 +22,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 import warnings
 from functools import cache
 from pathlib import Path
@@ -62,6 +63,9 @@ if hasattr(os, "register_at_fork"):  # a process that is forked while numba read
 class Entry:
     """A function of SIGNATURE by its machine code."""
 
+    began: float | None = None
+    """When this process first asked for any of them."""
+
     def __init__(self, module: str, function: str):
         self.module, self.function = module, function
         self._code: Any = None
@@ -81,7 +85,8 @@ class Entry:
         if self._code is not None:
             return True
         if self._search is None or not (self._search.is_alive() or self._failure):  # or its process was forked since
-            self._search = threading.Thread(target=self._find, daemon=True)
+            Entry.began = time.monotonic() if Entry.began is None else Entry.began
+            self._search = threading.Thread(target=self._find, args=(Entry.began + PATIENCE,), daemon=True)
             self._search.start()
         if wait:
             self._is_awaited.set()
@@ -98,9 +103,9 @@ class Entry:
         code.compile()
         self._code = code
 
-    def _find(self) -> None:
+    def _find(self, earliest: float) -> None:
         """On disk, or else by another process; not before the first tokens are written, which it would slow down."""
-        self._is_awaited.wait(PATIENCE)
+        self._is_awaited.wait(max(0.0, earliest - time.monotonic()))
         try:
             if self._read():
                 return
