@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from seqwise.data.schema import (
+    CAPTION,
     CHOICE,
     LABEL,
     LABELS,
@@ -10,11 +11,14 @@ from seqwise.data.schema import (
     NEXT_TOKEN,
     NEXT_VALUES,
     NUMBER,
+    PICTURE,
     RECONSTRUCTION,
     SEQUENCE,
+    SEQUENCES,
     SPAN,
     TAG,
     VECTOR,
+    ImageSpec,
     LabelSpec,
     NumberSpec,
     Schema,
@@ -23,10 +27,13 @@ from seqwise.data.schema import (
     TokenSpec,
     ValueSpec,
     answer_schema,
+    caption_schema,
     choice_schema,
     masked_schema,
     pair_schema,
+    picture_schema,
     row_schema,
+    seen_schema,
     series_schema,
     span_schema,
     tag_schema,
@@ -66,8 +73,29 @@ def of_kind(kind: str, size: int) -> Schema:
     made[RECONSTRUCTION] = row_schema(SymbolTokenizer(size))
     made[CHOICE] = choice_schema(TokenSpec(SymbolTokenizer(60), num_texts=2), LabelSpec(names))
     made[VECTOR] = vector_schema(TokenSpec(SymbolTokenizer(size)))
+    made[CAPTION] = caption_schema(ImageSpec(8, 8, (0.5,), (0.5,)), TokenSpec(SymbolTokenizer(size)))
     made |= {LABELS: answer_schema(words, LabelSpec(names), several=True), TAG: tag_schema(words, TagSpec(names))}
     return {**made, LABEL: of_answers(size, num_columns=2), NUMBER: of_answers(0, num_columns=2)}[kind]
+
+
+def of_pictures(kind: str, side: int, num_labels: int, *, vocab_size: int = 0, channels: int = 1) -> Schema:
+    """Square pictures, to be labelled or painted; with a question each where there are words."""
+    image = ImageSpec(side, side, (0.3,) * channels, (0.4,) * channels)
+    if kind == PICTURE:
+        return picture_schema(image)
+    if kind == CAPTION:
+        return caption_schema(image, TokenSpec(SymbolTokenizer(vocab_size)))
+    question = TokenSpec(SymbolTokenizer(vocab_size)) if vocab_size else None
+    return seen_schema(image, LabelSpec([str(label) for label in range(num_labels)]), question)
+
+
+def of_family(name: str, size: int) -> Schema:
+    """What a family answers first, of what it reads; tokens, columns or labels in this number."""
+    row = MODELS[name]
+    kind = next(iter(row.learns))
+    if row.can_read(*SEQUENCES) or kind == CAPTION:
+        return of_kind(kind, size)
+    return of_pictures(kind, 8, size, vocab_size=0 if row.can_read(frozenset({"images"})) else size)
 
 
 def families(task: str) -> list[str]:

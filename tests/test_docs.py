@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+import shlex
 import struct
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 
 import seqwise
+from seqwise.cli import app
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "seqwise"
@@ -56,6 +60,27 @@ def test_the_walk_names_functions_where_they_are() -> None:
         f"{name} in {file}" for name, file in named if not re.search(rf"(def|class) {name}\b", read(PACKAGE / file))
     ]
     assert lost == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_commands_of_the_pages_are_understood(page: Path) -> None:
+    """Names and options; nothing is run."""
+    program: Any = typer.main.get_command(app)
+    text = read(page).replace("\\\n", " ")
+    blocks = "\n".join(
+        [*re.findall(r"```\w*\n(.*?)```", text, re.DOTALL), *re.findall(r"^ {4}.*$", text, re.MULTILINE)]
+    )
+    for line in re.findall(r"^\s*(?:\$ )?(?:echo .*\| )?(seqwise .*)$", blocks, re.MULTILINE):
+        for command in re.split(r"&&|;|\|", re.split(r"\s#|[<>]|\s·", line)[0]):
+            words = shlex.split(command)
+            if words[:1] == ["seqwise"] and len(words) > 1 and words[1].isalpha() and "…" not in command:
+                found, given = program, words[1:]
+                while hasattr(found, "commands") and given:
+                    assert given[0] in found.commands, command
+                    found, given = found.commands[given[0]], given[1:]
+                known = {option for one in found.params for option in one.opts}
+                asked = {word.partition("=")[0] for word in given if word.startswith("--")} - {"--help"}
+                assert asked <= known, command
 
 
 def test_every_file_says_what_it_is() -> None:

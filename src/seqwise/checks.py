@@ -22,9 +22,14 @@ FAMILIES = (
     "transformer",
     "gpt",
     "bert",
+    "captioner",
+    "glimpse",
+    "draw",
+    "crossmodal",
 )
 """The names in MODELS."""
 TASK_NAMES = ["text", "numbers", "label", "tags", "pairs", "reconstruct", "masked", "span", "choice", "vectors"]
+TASK_NAMES += ["images", "questions", "captions", "paint", "seen-choice", "seen-masked"]
 """The names in TASKS; those of tasks that are registered come behind."""
 
 

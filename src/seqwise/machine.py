@@ -33,6 +33,15 @@ def group_cores(root: Path = ROOT) -> int:
     return min(found)
 
 
+def cpu_vendor(root: Path = ROOT) -> str:
+    """Who made the processor, as Linux has it: "GenuineIntel", "AuthenticAMD"; empty where nobody tells."""
+    for line in _read(root / "proc/cpuinfo").splitlines():
+        name, _, value = line.partition(":")
+        if name.strip() == "vendor_id":
+            return value.strip()
+    return ""
+
+
 def wanted_threads() -> int | None:
     """What OMP_NUM_THREADS asks for; None where it says nothing."""
     first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()

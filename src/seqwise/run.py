@@ -32,7 +32,7 @@ from . import __version__
 from .checks import check_run, check_task, check_writable_name
 from .config import build, parse_json, read_toml, to_json, to_toml
 from .data.old_schemas import load_old_schema
-from .data.schema import NEXT_TOKEN, Schema, TokenSpec, damaged
+from .data.schema import CAPTION, NEXT_TOKEN, Schema, TokenSpec, damaged
 from .errors import CheckpointError, ConfigError, did_you_mean
 from .models import MODELS, family
 from .models.adapters import adapt, is_adapted, merged
@@ -147,8 +147,11 @@ class Run:
     def tokenizer(self) -> Tokenizer:
         """Of a run on text; others have none."""
         if self.schema.kind != NEXT_TOKEN:
+            instead = (
+                f" It describes pictures: seqwise caption {self.path} IMAGE" if self.schema.kind == CAPTION else ""
+            )
             raise ConfigError(
-                f"{self.path} was trained on {self.config.task}, not on text: it does not go on from a prompt."
+                f"{self.path} was trained on {self.config.task}, not on text: it does not go on from a prompt.{instead}"
             )
         return self.schema.target(self.schema.main, TokenSpec).tokenizer
 

@@ -42,6 +42,8 @@ class DataConfig:
     row_tokens: int | None = None
     """Rows to be written again: tokens of a row, at most; longer lines are cut into rows of so many. 100 where not set;
     Dai & Le (2015) used up to 400, which a state takes much longer to learn to hold."""
+    caption_tokens: int | None = None
+    """Captions: tokens of one that is written, at most; found in the training part where not set."""
     fingerprint: str = ""
     """sha256 of the text of all parts."""
     description: str = ""
@@ -52,12 +54,26 @@ class DataConfig:
     stride: int | None = None
     """Spans: tokens from the beginning of a window to that of the next, where a passage does not fit into one; 128, or
     half of the window where that is shorter, where not set."""
+    image_size: int | list[int] | None = None
+    """Pictures: height and width that they are read in, one number for both; where not set, 128, or the size that all
+    of them have where that is less."""
+    image_fit: Literal["contain", "cover", "stretch"] = "contain"
+    """Pictures of another shape: all of them between bars, their middle, or all of them out of proportion."""
+    grey: bool | None = None
+    """Pictures: read without colour; where not set, if none of the training part has any."""
+    max_frames: int | None = None
+    """Clips: frames that are read of each, evenly spaced; as many as the longest has, but 16 at most, where not set; of
+    frames whose features are given, 80."""
+    skip_damaged: bool = False
+    """Pictures: leave out those that cannot be read, instead of stopping."""
 
     def __post_init__(self) -> None:
-        for name in ("season", "horizon", "row_tokens", "stride"):
+        for name in ("season", "horizon", "row_tokens", "caption_tokens", "stride", "image_size", "max_frames"):
             value = getattr(self, name)
             if value is not None and min(value if isinstance(value, list) else [value], default=1) < 1:
                 raise ConfigError(f"data.{name} = {value} should be at least 1.")
+        if isinstance(self.image_size, list) and len(self.image_size) != 2:
+            raise ConfigError(f"data.image_size = {self.image_size} should be one number, or height and width.")
 
 
 @dataclass(frozen=True)
@@ -94,6 +110,8 @@ NOT_NEGATIVE = (
         "seed",
         "unfreeze_epochs",
         "train_examples",
+        "shift",
+        "cutout",
         "threads",
         "clip_norm",
         "clip_value",
@@ -179,6 +197,12 @@ class TrainingConfig:
     """Hidden words: hide others each time a row is read, or always the same."""
     mask_whole_words: bool = False
     """Hidden words: hide all pieces of a word together."""
+    flip: bool = False
+    """Pictures: mirror every other one that is learned from, drawn anew each time."""
+    shift: int = 0
+    """Pictures: move each that is learned from by up to so many pixels to each side, drawn anew each time."""
+    cutout: int = 0
+    """Pictures: cover a square of so many pixels of each that is learned from, drawn anew each time."""
     train_examples: int = 0
     """Labels and tags: learn from so many rows of the training part, drawn by the seed with each label's share; 0 for
     all."""

@@ -33,6 +33,7 @@ ONE_WORD = ("model", "task", "tokenizer", "method", "view", "device", "length-fo
 LISTS = ("columns", "models", "tokenizers", "set")
 VERBS = {"train": "train", "compare": "compare", "generate": "load({}).generate", "evaluate": "load({}).evaluate"}
 VERBS |= {"predict": "load({}).predict", "inspect": "load({}).inspect", "check": "load({}).check"}
+VERBS["caption"] = "load({}).caption"
 
 SETTINGS = r"[\w.]+=[^\s,;)]*(?:,[\w.]+=[^\s,;)]*)*[^\s,;:).]"
 VALUE = rf'"[^"]*"|\w+(?:,\w+)+|-?\d[\w./]*|[A-Z]{{2,}}\b|{SETTINGS}'  # what cannot be a word of the sentence

@@ -41,7 +41,7 @@ from seqwise.errors import ConfigError
 from seqwise.models import MODELS
 from seqwise.models.ngram_family import METHODS
 from seqwise.pages.quantities import duration
-from seqwise.tasks import TASKS
+from seqwise.tasks import TASKS, can_do
 
 TEXT_FAMILIES = [name for name, row in MODELS.items() if "next_token" in row.learns]
 budgets = st.builds(
@@ -492,7 +492,7 @@ def test_of_seq2seq_each_kind_of_attention_takes_part() -> None:
 
 def test_of_n_grams_each_way_to_label_takes_part() -> None:
     forms = [f"ngram-{method}" for method in METHODS]
-    others = [name for name, row in MODELS.items() if row.takes_part and row.does_some(TASKS["label"].kinds)]
+    others = [name for name, row in MODELS.items() if row.takes_part and can_do(row, TASKS["label"])]
     assert choose_models(None, "label") == [*forms, *(name for name in others if name != "ngram")]
     assert choose_models(["ngram", "lstm"], "label") == [*forms, "lstm"]
     assert choose_models(["ngram-bag"], "label") == ["ngram-bag"]

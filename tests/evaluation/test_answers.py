@@ -117,7 +117,7 @@ def test_all_right_or_all_wrong_leaves_no_doubt(share: float) -> None:
 
 
 COMMON = {"answers", "interval", "is_enough", "nats_per_answer", "signature"}
-OF_LABELS = {"accuracy", "macro_f1", "matthews", "auc", "calibration_error", "by_label", "labels", "confusion"}
+OF_LABELS = {"accuracy", "f1", "macro_f1", "matthews", "auc", "calibration_error", "by_label", "labels", "confusion"}
 
 
 @pytest.mark.parametrize(
@@ -185,6 +185,22 @@ def test_two_labels_have_an_area_under_the_curve() -> None:
     always = LabelScore(np.zeros(4, int), np.zeros(4, int), log_probs, ["no", "yes"], "x")
     assert (always.auc, always.matthews) == (None, None)
     assert "Matthews" not in dict(always.rows())["labels"]
+
+
+def test_of_no_and_yes_the_f1_is_that_of_yes() -> None:
+    wanted, answers = np.array([1, 1, 1, 0, 0]), np.array([1, 1, 0, 1, 0])
+    log_probs = np.log(np.where(np.eye(2, dtype=bool)[answers], 0.9, 0.1))
+
+    def scored(*names: str) -> LabelScore:
+        return LabelScore(wanted, answers, log_probs, list(names), "x")
+
+    for names in (("no", "yes"), ("0", "1"), ("False", "True")):
+        score = scored(*names)
+        assert score.f1 == score.to_dict()["f1"] == pytest.approx(2 * 2 / (3 + 3))
+        assert dict(score.rows())["labels"].startswith(f"F1 of {names[1]} 66.67 %, macro F1 ")
+    assert scored("cat", "dog").f1 is None
+    assert "F1 of" not in dict(scored("cat", "dog").rows())["labels"]
+    assert by_hand().f1 is None
 
 
 def test_words_for_the_score_hold_its_numbers() -> None:

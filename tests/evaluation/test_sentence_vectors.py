@@ -53,6 +53,10 @@ MADE: dict[str, tuple[str, Schema, str, dict[str, Any]]] = {
     "vectors": ("bert", vector_schema(TokenSpec(PIECES, special_of(PIECES))), "vectors", {**BERT, "pooling": "mean"}),
     "labels": ("lstm", answer_schema(TokenSpec(WORDS), LABELS), "label", {**LSTM, "bidirectional": True}),
     "pairs": ("lstm", answer_schema(TokenSpec(WORDS, num_texts=2), LABELS), "label", {**LSTM, "pairing": "siamese"}),
+    "compared": (
+        *("bert", answer_schema(TokenSpec(PIECES, special_of(PIECES), num_texts=2), LABELS), "label"),
+        {**BERT, "pairing": "compared", "pooling": "mean"},
+    ),
     "attention": ("gru", answer_schema(TokenSpec(WORDS), LABELS), "label", {**LSTM, "pooling": "attention"}),
     "tags": (
         "lstm",

@@ -272,7 +272,7 @@ def test_labels_of_a_fine_tuned_model_are_the_same_there(tmp_path: Path, termina
         assert theirs_say == pytest.approx(answer["probabilities"], abs=1e-5)
 
 
-# -- a real model ------------------------------------------------------------------------------------------------------
+# -- real models -------------------------------------------------------------------------------------------------------
 
 
 @torch.no_grad()
@@ -294,6 +294,30 @@ def test_a_real_sentence_encoder_computes_what_transformers_computes(tmp_path: P
             ids = torch.from_numpy(run.schema.only_input().encode_texts([line])[0]).unsqueeze(0)
             alone = model.body.encode({"tokens": Tokens(ids)}, None).stream.hidden[0]
             torch.testing.assert_close(alone, hidden[row], atol=1e-5, rtol=0)
+
+
+REACTIONS = ["CCO.CC(=O)O>>CCOC(C)=O", "BrCc1ccccc1.[Na+].[OH-]>>OCc1ccccc1", "CC(C)(C)OC(=O)N1CCNCC1>>C1CNCCN1"]
+
+
+@torch.no_grad()
+def test_a_real_model_of_molecules_computes_what_transformers_computes(tmp_path: Path) -> None:
+    """An ALBERT whose weights are a pickle of tensors, and whose tokens are the symbols of SMILES."""
+    found = importlib.util.find_spec("rxnmapper")
+    if found is None or found.origin is None:
+        pytest.skip("needs a real model: pip install --no-deps rxnmapper")
+    folder = Path(found.origin).parent / "models/transformers/albert_heads_8_uspto_all_1310k"
+    run = import_hf(folder, tmp_path / "run")
+    spec, model = run.schema.only_input(), run.load_model().double()
+    peer = transformers.AlbertForMaskedLM.from_pretrained(folder).double().eval()
+    assert spec.size == peer.config.vocab_size == 591
+    for reaction in REACTIONS:
+        ids = torch.from_numpy(spec.encode_texts([reaction])[0])
+        pieces = [spec.tokenizer.decode([token]) for token in ids[1:-1].tolist()]
+        assert "".join(pieces).replace(" ", "") == reaction
+        hidden = model.body.encode({"tokens": Tokens(ids.unsqueeze(0))}, None).stream.hidden
+        ours = model.main_head.logits(hidden).log_softmax(dim=-1)
+        theirs = peer(ids.unsqueeze(0)).logits.log_softmax(dim=-1)
+        torch.testing.assert_close(ours, theirs, atol=1e-9, rtol=0)
 
 
 def real_sentences(shared_data: Path) -> list[str]:

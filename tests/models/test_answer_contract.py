@@ -25,6 +25,7 @@ from seqwise.data.schema import (
     LABEL,
     LABELS,
     NUMBER,
+    SEQUENCES,
     SPAN,
     TAG,
     LabelSpec,
@@ -108,6 +109,8 @@ CASES = [
     Case("lstm", LABEL, {"pooling": "max", "max_steps": 6}),
     Case("lstm", LABEL, {"pooling": "max"}, num_texts=2),
     *(Case(name, LABEL, {"pooling": "max", "pairing": "siamese"}, num_texts=2) for name in NEURAL),
+    *(Case(name, LABEL, {"pooling": "mean", "pairing": "compared"}, num_texts=2) for name in NEURAL),
+    Case("bert", NUMBER, {"pooling": "first", "pairing": "compared"}, num_texts=2, does_not_apply=NUMBERS),
     Case("gru", NUMBER, {"pooling": "last", "pairing": "siamese"}, num_texts=2, does_not_apply=NUMBERS),
     *(
         Case(name, NUMBER, {"pooling": "mean", "pairing": "cosine"}, num_texts=2, does_not_apply=NUMBERS)
@@ -191,8 +194,10 @@ def needs(case: Case, check: str) -> None:
 
 
 def test_every_family_that_answers_is_covered() -> None:
+    """Those that read pictures alone have their own suite (test_picture_contract.py)."""
     for kind in (LABEL, LABELS, NUMBER, TAG, SPAN, CHOICE):
-        by_gradients = {name for name, row in MODELS.items() if row.learns.get(kind) == "gradients"}
+        reading = {name: row for name, row in MODELS.items() if row.can_read(*SEQUENCES)}
+        by_gradients = {name for name, row in reading.items() if row.learns.get(kind) == "gradients"}
         assert {case.family for case in CASES if case.kind == kind} >= by_gradients
 
 
@@ -316,6 +321,23 @@ def test_siamese_networks_do_not_mix_the_texts() -> None:
 
 
 @torch.no_grad()
+def test_texts_that_are_read_as_one_row_are_compared_by_the_means_of_their_own_steps() -> None:
+    case = Case("bert", LABEL, {"pooling": "mean", "pairing": "compared"}, num_texts=2)
+    model, schema = build(case), schema_of(case)
+    rows = [LabelledRow(("w1 w2 w3", "w4"), "a"), LabelledRow(("w4", "w1 w2 w3 w5 w6"), "a")]
+    inputs = build_label_store(rows, schema).batch(slice(0, 2)).inputs
+    hidden, found = model.body.encode(inputs).stream.hidden, model.compared.encode(model.body, inputs).stream.hidden
+    tokens = inputs["tokens"]
+    for row, length in enumerate(tokens.lengths.tolist()):
+        segments = tokens.segments[row, :length]
+        u, v = (hidden[row, :length][segments == text].mean(dim=0) for text in (0, 1))
+        assert not torch.allclose(u, v)
+        wanted = torch.cat([hidden[row, :length].mean(dim=0), u, v, (u - v).abs(), u * v])
+        assert found[row].shape == (1, len(wanted))
+        same(found[row, 0], wanted)
+
+
+@torch.no_grad()
 def test_a_number_by_the_cosine_of_two_vectors() -> None:
     """The vector of a text is that of the text alone, [CLS] before it; the number is linear in the cosine."""
     row, tokens = MODELS["bert"], TokenSpec(WORDS, {"begin": WORDS.vocab_size, "separator": WORDS.vocab_size + 1})
@@ -400,6 +422,7 @@ def test_the_rarer_of_two_labels_is_the_answer_from_the_threshold_on(place: int)
         ("lstm", TAG, {"characters": "conv", "character_dim": 10}, "should lie below"),
         ("lstm", TAG, {"characters": "lstm", "character_dim": 3}, "should be even"),
         ("lstm", LABEL, {"pairing": "siamese"}, "model.pairing = siamese goes with pairs of texts"),
+        ("lstm", LABEL, {"pairing": "compared"}, "model.pairing = compared goes with pairs of texts"),
         ("lstm", NUMBER, {"pairing": "cosine"}, "model.pairing = cosine goes with pairs of texts"),
         ("lstm", LABEL, {"threshold": 1.0}, "between 0 and 1"),
         ("lstm", TAG, {"max_steps": 5}, "goes with texts that have a label"),

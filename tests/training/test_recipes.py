@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 from runs_by_hand import prepare
 
 import seqwise
@@ -18,6 +19,7 @@ from seqwise.data import toys
 from seqwise.data.builtin import BUILTIN, PAIR_TOYS, is_example_set
 from seqwise.data.public import PUBLIC
 from seqwise.data.schema import (
+    CAPTION,
     CHOICE,
     LABEL,
     LABELS,
@@ -25,18 +27,22 @@ from seqwise.data.schema import (
     NEXT_TOKEN,
     NEXT_VALUES,
     NUMBER,
+    PICTURE,
     RECONSTRUCTION,
     SEQUENCE,
     SPAN,
     TAG,
 )
+from seqwise.data.seen_looks import is_seen_set
 from seqwise.errors import ConfigError
 from seqwise.evaluation.answers import LabelScore, LabelSetScore, NumberScore
+from seqwise.evaluation.captions import CaptionScore, RowNats
 from seqwise.evaluation.choices import ChoiceScore
 from seqwise.evaluation.entities import TagScore
 from seqwise.evaluation.forecasts import ForecastScore
 from seqwise.evaluation.likelihood import Score
 from seqwise.evaluation.masked import MaskedScore
+from seqwise.evaluation.pictures import PictureScore
 from seqwise.evaluation.reconstruction import ReconstructionScore
 from seqwise.evaluation.spans import SpanScore
 from seqwise.evaluation.translations import Likelihood, TranslationScore
@@ -107,11 +113,12 @@ def test_a_recipe_can_be_read(path: Path) -> None:
     assert recipe.minutes > 0
     assert recipe.quick, "a recipe needs a shortened form"
     for source in recipe.sources:
-        assert source.partition(":")[0] in {*BUILTIN, *PUBLIC, *PAIR_TOYS} or is_example_set(source)
+        known = source.partition(":")[0] in {*BUILTIN, *PUBLIC, *PAIR_TOYS}
+        assert known or is_example_set(source) or is_seen_set(source)
 
 
 def names_of_score(kind: str) -> set[str]:
-    one = np.ones((1, 1, 1))
+    one, one_row = np.ones((1, 1, 1)), RowNats(np.ones(1), np.ones(1, int), 1)
     scores: dict[str, Any] = {
         NEXT_TOKEN: Score(np.ones(4), np.ones(4, dtype=np.int64), 4, ""),
         NEXT_VALUES: ForecastScore(
@@ -124,7 +131,9 @@ def names_of_score(kind: str) -> set[str]:
         CHOICE: ChoiceScore(np.zeros(4, int), np.zeros(4, int), np.zeros((4, 1)), ["a"], ""),
         SPAN: SpanScore(["a"], [["a"]], 0.1, ""),
         MASKED_TOKEN: MaskedScore(np.ones(4), np.ones(4), np.ones(4), np.ones(4, bool), np.ones(4), np.ones(4)),
+        PICTURE: PictureScore(np.ones(4), np.ones(4), 4),
         RECONSTRUCTION: ReconstructionScore(np.ones(4), np.ones(4)),
+        CAPTION: CaptionScore(["a"], ["b"], [["b"]], one_row, np.zeros(1, int), one_row, None, ""),
         SEQUENCE: TranslationScore(["a"], ["b"], ["b"], Likelihood(1.0, 1, 1), ""),
     }
     return set(scores[kind].to_dict())
@@ -159,12 +168,27 @@ def test_the_settings_of_a_recipe_build(
     (tmp_path / "cats.tsv").write_text("".join(f"cat {n}\t{n} chats\n" for n in range(300)))
     rows = [(f"the {animal} {n} sat", animal) for n in range(100) for animal in ("cat", "rat")]
     (tmp_path / "cats.csv").write_text("text,label\n" + "".join(f"{text},{label}\n" for text, label in rows))
+    (tmp_path / "both.csv").write_text(
+        "text,text2,label\n" + "".join(f"{text},a {label},{label}\n" for text, label in rows)
+    )
     tagged = (f"{text.split()[2]} O\n{animal} B-animal\nsat O\n" for text, animal in rows)
     (tmp_path / "cats.conll").write_text("\n".join(tagged))
-    task = file.task.name
-    other = {"pairs": "cats.tsv", "text": "cats.txt", "masked": "cats.txt", "label": "cats.csv", "tags": "cats.conll"}
+    task, labelled = file.task.name, "both.csv" if "pairing" in read_toml(path).get("model", {}) else "cats.csv"
+    other = {
+        "captions": "cats",
+        "pairs": "cats.tsv",
+        "text": "cats.txt",
+        "masked": "cats.txt",
+        "label": labelled,
+        "tags": "cats.conll",
+    }
+    (tmp_path / "cats").mkdir()
+    for n in range(40):
+        Image.new("L", (16, 16), 5 * n).save(tmp_path / "cats" / f"{n}.png")
+    (tmp_path / "cats" / "captions.csv").write_text("image,caption\n" + "".join(f"{n}.png,a cat\n" for n in range(40)))
     name = file.recipe.sources[0]
-    data = name if is_example_set(name) else "rooms" if task == "span" else str(tmp_path / other[task])
+    drawn = {"span": "rooms", "images": "digits8x8", "paint": "digits8x8"}
+    data = name if is_example_set(name) else drawn[task] if task in drawn else str(tmp_path / other[task])
     data = "digits-pixels" if data.startswith("mnist") else data
     session = prepare(
         data, model=file.family, out=tmp_path / "run", config_file=path, overrides=file.recipe.quick if quick else []
@@ -276,6 +300,8 @@ def test_a_recipe_is_trained_scored_and_judged(terminal: Any, cats: Path, publis
     assert out.splitlines()[-1] == verdict
     assert f"to reach: {published:g} (nats per character)" in out.splitlines()[0]
     assert out.splitlines()[1].startswith("signature: ")
+    whole_score = [line.partition(":")[0] for line in out.splitlines()[2:-1]]
+    assert whole_score == ["bits per character", "nats per token", "perplexity per token"]
     assert f"n-grams on cats: nats_per_token of {published:g} (made up)" in err
     assert "about 0.1 minutes on two cores" in err
     assert (cats.parent / "runs" / "cats" / "card.md").exists()
@@ -305,6 +331,8 @@ def test_a_program_reads_one_json_object(
     assert (found["metric"], found["published"], found["split"]) == ("nats_per_token", published, "test")
     assert 0 < found["value"] < 10
     assert "seqwise=" in found["signature"]
+    assert found["score"]["nats_per_token"] == found["value"]
+    assert {"bits_per_char", "perplexity"} < set(found["score"])
 
 
 def test_the_part_and_the_options_of_the_evaluation_are_those_of_the_recipe(terminal: Any, cats: Path) -> None:

@@ -14,11 +14,14 @@ from ..errors import ConfigError, SeqwiseError
 from ..wording import as_typed
 from . import options as shared
 from .answer_command import answer
+from .ask_command import ask
+from .caption_command import caption
 from .data_commands import data_app
 from .embed_command import embed, search, similarity
 from .fill_command import fill
 from .format_commands import export, import_
 from .layer_commands import probe
+from .serve_command import serve
 from .terminal import note, say, write
 from .word_commands import words
 
@@ -254,19 +257,23 @@ def generate(
     beam_width: Annotated[int, typer.Option(help="Number of hypotheses that beam search keeps.")] = 4,
     length_penalty: Annotated[float, typer.Option(help="Exponent of the length that scores are divided by.")] = 0.0,
     one_line: Annotated[bool, typer.Option("--one-line", help="Stop at the end of the line.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Pictures: folder to write them into, with a page.")] = None,
     precision: shared.Precision = "float32",
     as_json: shared.AsJson = False,
 ) -> None:
-    """Generate text with a model."""
+    """Generate text with a model, or pictures with one that paints."""
     from .preflight import check_runs
 
     check_runs(run)
     from ..api import TrainedRun
     from ..config import build
     from ..decoding import DecodingConfig
+    from .painting import write_pictures
     from .writing import write_texts
 
     trained = TrainedRun(run, precision=precision)
+    if write_pictures(trained, out, prompt=prompt, num=num, seed=seed, as_json=as_json):
+        return
     settings: dict[str, Any] = {
         "method": method,
         "max_tokens": max_tokens,
@@ -293,8 +300,8 @@ def inspect(
     text: Annotated[
         list[str] | None,
         typer.Option(
-            help="Text to read, two that are labelled together with a TAB between; - for standard input; twice to see "
-            "two.",
+            help="Text to read, or the question or caption of a picture; two that are labelled together with a TAB "
+            "between; - for standard input; twice to see two.",
             show_default="held-out text of the run",
         ),
     ] = None,
@@ -313,7 +320,10 @@ def inspect(
     search_tokens: Annotated[int, typer.Option(help="Number of tokens that the search adds to a text.")] = 12,
     max_lags: Annotated[int, typer.Option(help="How many steps back gradients and influence are followed.")] = 100,
     pairs: Annotated[str | None, typer.Option(help="File of minimal pairs: beginning TAB good TAB bad.")] = None,
-    row: Annotated[int, typer.Option(help="Numbers, labels, tags: row of the held-out part to read, from 0.")] = 0,
+    image: Annotated[
+        str | None, typer.Option(help="Picture to look at, or a folder with the frames of a clip.")
+    ] = None,
+    row: Annotated[int, typer.Option(help="Row of the held-out part to read or look at, from 0.")] = 0,
     phrase: Annotated[
         str | None,
         typer.Option(
@@ -337,15 +347,8 @@ def inspect(
     from .inspecting import inspect_runs
 
     sizes: dict[str, Any] = {"max_tokens": max_tokens, "beam_width": beam_width, "search_tokens": search_tokens}
-    asked: dict[str, Any] = {
-        "max_lags": max_lags,
-        "pairs": pairs,
-        "row": row,
-        "phrase": phrase,
-        "word": word,
-        "seed": seed,
-    }
-    options = InspectOptions(**sizes, **asked, analogies=tuple(analogy or ()))
+    asked: dict[str, Any] = {"max_lags": max_lags, "pairs": pairs, "row": row, "image": image, "seed": seed}
+    options = InspectOptions(**sizes, **asked, phrase=phrase, word=word, analogies=tuple(analogy or ()))
     inspect_runs(runs, text, target=target, out=out, options=options, as_json=as_json)
 
 
@@ -432,11 +435,14 @@ def check(
 
 app.command()(probe)
 app.command()(answer)
+app.command()(caption)
+app.command()(ask)
 app.command()(fill)
 app.command()(words)
 app.command()(embed)
 app.command()(search)
 app.command()(similarity)
+app.command()(serve)
 
 
 @app.command()

@@ -9,9 +9,11 @@ from ..data.check import check_text
 from ..data.check_labels import check_labels, with_warnings
 from ..data.check_numbers import check_numbers
 from ..data.check_pairs import check_pairs
+from ..data.check_seen import check_seen
 from ..data.check_spans import check_spans
 from ..data.check_tags import check_tags
-from ..data.schema import CHOICE, LABEL, NEXT_TOKEN, NEXT_VALUES, SEQUENCE, SPAN, TAG
+from ..data.schema import CAPTION, CHOICE, LABEL, NEXT_TOKEN, NEXT_VALUES, PICTURE, SEQUENCE, SPAN, TAG
+from ..data.seen import SeenData
 from ..data.source import TextData
 from ..errors import ConfigError
 from ..settings import DataConfig
@@ -50,14 +52,20 @@ def _tabled(check: Callable[[Any], Any]) -> Callable[[Any], Found]:
     return checked
 
 
+def _labels(data: Any) -> Found:
+    return _tabled(check_seen if isinstance(data, SeenData) else check_labels)(data)
+
+
 CHECKS: dict[str, Callable[[Any], Found]] = {
     NEXT_TOKEN: _text,
     NEXT_VALUES: _plain(check_numbers),
-    LABEL: _tabled(check_labels),
+    LABEL: _labels,
     TAG: _tabled(check_tags),
     CHOICE: _tabled(check_labels),
     SEQUENCE: _plain(check_pairs),
     SPAN: _tabled(check_spans),
+    CAPTION: _tabled(check_seen),
+    PICTURE: _tabled(check_seen),
 }
 
 

@@ -33,7 +33,8 @@ def import_(
     format_: Annotated[
         str,
         typer.Argument(
-            metavar="FORMAT", help="Format: arpa, word2vec, word2vec-binary, glove, llama2c or hf (Hugging Face)."
+            metavar="FORMAT",
+            help="Format: arpa, word2vec, word2vec-binary, glove, llama2c, efficientnet or hf (Hugging Face).",
         ),
     ],
     path: Annotated[Path, typer.Argument(help="File to read; with hf, a folder.")],

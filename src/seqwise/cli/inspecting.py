@@ -11,7 +11,7 @@ from ..inspection.inspect import Inspection, compare_texts, inspect_run
 from ..inspection.options import InspectOptions
 from ..inspection.page import save_inspection
 from ..inspection.reader import UNSEEN
-from ..inspection.readers import READERS
+from ..inspection.readers import reader_of
 from ..wording import counted
 from .results import say_results
 from .terminal import note, say
@@ -52,7 +52,7 @@ def inspect_runs(
 
 def _unseen(run: TrainedRun) -> str | None:
     """What is read where nothing is given: the first run's held-out text; rows each run finds by itself."""
-    if "row" in READERS[run.run.schema.kind].answers_options:
+    if "row" in reader_of(run.run.schema).answers_options:
         return None
     try:
         return run.unseen_text(UNSEEN)

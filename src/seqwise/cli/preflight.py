@@ -8,12 +8,20 @@ from pathlib import Path
 from ..checks import FAMILIES, check_family, check_run, check_task
 from ..data.kinds import check_there, task_for
 from ..data.pipes import owned
-from ..errors import ConfigError, did_you_mean
+from ..errors import ConfigError, DataError, did_you_mean
 
 
 def check_runs(*paths: str | Path) -> None:
     for path in paths:
         check_run(Path(path))
+
+
+def check_pictures(paths: Sequence[str | Path]) -> None:
+    """Files that are there; whether they hold pictures is told when they are read."""
+    for path in map(Path, paths):
+        if not path.is_file():
+            kind = "a folder; of all pictures in one: seqwise predict RUN FOLDER" if path.is_dir() else "no such file"
+            raise DataError(f"{path}: {kind}.")
 
 
 def check_models(names: Sequence[str] | None) -> None:

@@ -46,8 +46,9 @@ def run_recipe(name: str, *, out: Path | None, quick: bool, should_resume: bool,
     quick = _train(name, file, out, quick=quick, should_resume=should_resume)
     with display() as shown:
         options = file.evaluate_options()
-        score = TrainedRun(out).evaluate(split=recipe.split, on_progress=shown.prepare, **options).to_dict()
-    value, minutes = score[recipe.metric], (time.perf_counter() - began) / 60
+        score = TrainedRun(out).evaluate(split=recipe.split, on_progress=shown.prepare, **options)
+    scores, minutes = score.to_dict(), (time.perf_counter() - began) / 60
+    value = scores[recipe.metric]
     reached = None if quick else recipe.reached(value)
     found = {
         "recipe": file.name,
@@ -58,15 +59,19 @@ def run_recipe(name: str, *, out: Path | None, quick: bool, should_resume: bool,
         "reached": reached,
         "minutes": round(minutes, 2),
         "split": recipe.split,
-        "signature": score["signature"],
+        "signature": scores["signature"],
         "source": recipe.source,
         "run": str(out),
+        "score": scores,
     }
     if as_json:
         say_results("reproduce", [found])
         return
     say(f"{recipe.metric} on {recipe.split}: {value:.4f}; to reach: {recipe.published:g} ({recipe.signature})")
-    say(f"signature: {score['signature']}; {minutes:.1f} minutes")
+    say(f"signature: {scores['signature']}; {minutes:.1f} minutes")
+    for what, found_of_it in score.rows():  # a recipe compares one number of many
+        if what != "signature":
+            say(f"{what}: {found_of_it}")
     say("shortened form: no verdict" if quick else "reached" if reached else "not reached")
 
 

@@ -86,6 +86,7 @@ OF_TEXT: Columns = {
 OF_LABELS: Columns = {
     "right": _per_cent("accuracy"),
     "95 % interval": _interval("interval", digits=2, times=100),
+    "F1 of yes": _per_cent("f1"),
     "macro F1": _per_cent("macro_f1"),
     "Matthews": _number("matthews", 3),
     "AUC": _number("auc", 4),

@@ -16,6 +16,7 @@ from ..data.numbers import NumberData, NumberStore
 from ..data.pair_store import PairStore
 from ..data.pairs import PairData
 from ..data.schema import (
+    CAPTION,
     CHOICE,
     LABEL,
     LABELS,
@@ -44,6 +45,7 @@ from ..tasks import Task, goal_of
 from ..text import Tokenizer
 from .answers import AnswerSubject, ChoiceSubject, TagSubject
 from .baselines import Baseline, most_frequent_target, naive_forecast, token_frequencies
+from .caption_subject import CaptionSubject
 from .memorization import longest_match
 from .span_subject import SpanSubject
 from .timer import Timer as Timer
@@ -287,6 +289,7 @@ SUBJECTS: dict[str, Subject[Any, Any, Any]] = {
     SEQUENCE: PairSubject(),
     SPAN: SpanSubject(),
     CHOICE: ChoiceSubject(),
+    CAPTION: CaptionSubject(),
 }
 
 

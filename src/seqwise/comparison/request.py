@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..data.pipes import owned
-from ..data.schema import STARTS
+from ..data.schema import BOUNDS, STARTS, UNRANKED
 from ..errors import CheckpointError, ConfigError, did_you_mean
 from ..machine import available_cores, wanted_threads
 from ..models import MODELS
@@ -111,18 +111,23 @@ class ComparisonRequest:
 
 
 def _check_ranked(task: Task) -> None:
-    """Refuse what is learned as a start for something else."""
+    """Refuse what is learned as a start for something else, and what is scored by a bound."""
     if set(task.kinds) <= set(STARTS):
         ranked = ", ".join(known.name for known in _ranked())
         raise ConfigError(
             f"--task {task.name} learns a start for other models, which only they can judge: train it, go on from it "
             f"with train --from, and evaluate what comes out. Tasks that are compared: {ranked}."
         )
+    if set(task.kinds) <= set(BOUNDS):
+        raise ConfigError(
+            f"--task {task.name} is scored by a bound, which is no likelihood and ranks nothing: train runs with the "
+            "same minutes, and set their bounds side by side with seqwise evaluate RUN RUN."
+        )
 
 
 def _ranked() -> list[Task]:
     """Tasks whose models are set beside each other."""
-    return [known for known in TASKS.values() if not set(known.kinds) <= set(STARTS)]
+    return [known for known in TASKS.values() if not set(known.kinds) <= set(UNRANKED)]
 
 
 def _check_options(task: Task, asked: dict[str, bool]) -> None:

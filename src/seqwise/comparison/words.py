@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..data.schema import CHOICE, LABEL, LABELS, NEXT_TOKEN, NEXT_VALUES, NUMBER, SEQUENCE, SPAN, TAG
+from ..data.schema import CAPTION, CHOICE, LABEL, LABELS, NEXT_TOKEN, NEXT_VALUES, NUMBER, SEQUENCE, SPAN, TAG
 
 IN_WINDOWS = (
     "Each model reads windows of the text from nothing. A line that keeps falling uses what stood long before; "
@@ -42,6 +42,12 @@ WORDS = {
     LABELS: Words("sequences", "sequence"),
     NUMBER: Words("sequences", "sequence"),
     CHOICE: Words("questions", "question"),
+    CAPTION: Words(
+        "captions",
+        "token",
+        "seqwise caption {} IMAGE",
+        samples_lead="What each model writes about the same pictures; in brackets what a person wrote.",
+    ),
     TAG: Words("words", "row", "seqwise predict {} FILE", labelled="sentence"),
     SPAN: Words("questions", "question", 'seqwise answer {} --context FILE "…?"', labelled="question"),
     SEQUENCE: Words(

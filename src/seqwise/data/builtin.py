@@ -110,6 +110,18 @@ def is_choice_toy(name: str) -> bool:
     return name in CHOICE_TOYS
 
 
+SEEN_TOYS = {
+    "digits8x8": "Pictures: scikit-learn's 1,797 digits of 8 x 8 pixels",
+    "moving-shapes": "Clips: a shape that moves, and a caption of it; exact answers, unseen combinations in the test",
+    "moving-digits": "Clips: one or two digits that move, and a caption of them; exact answers",
+    "scenes": "Pictures: drawn things, and questions about them; exact answers, unseen combinations in the test",
+    "scenes-regions": "Pictures as regions with boxes: the same questions",
+    "scenes-choices": "Pictures as regions: choose one of four answers, then one of four reasons; exact",
+    "scenes-entailment": "Pictures as regions, half of them behind curtains: does a sentence follow? Exact",
+    "scenes-captions": "Pictures as regions: a sentence about each, to learn from",
+}
+
+
 def is_label_toy(name: str) -> bool:
     return name in LABEL_TOYS
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .builtin import BUILTIN, CHOICE_TOYS, EXAMPLE_SETS, LABEL_TOYS, PAIR_TOYS, SPAN_TOYS, TAG_TOYS
+from .builtin import BUILTIN, CHOICE_TOYS, EXAMPLE_SETS, LABEL_TOYS, PAIR_TOYS, SEEN_TOYS, SPAN_TOYS, TAG_TOYS
 from .paths import data_folders
 from .public import PUBLIC, find_file
 
@@ -34,7 +34,7 @@ def catalogue() -> Iterator[DataSet]:
         yield DataSet(name, title, "free", built_in=True, at_hand=True)
     for name, title in (LABEL_TOYS | TAG_TOYS).items():
         yield DataSet(name, title, "Unicode" if name in LABEL_TOYS else "PSF", built_in=True, at_hand=True)
-    for name, title in (SPAN_TOYS | CHOICE_TOYS).items():
+    for name, title in (SPAN_TOYS | CHOICE_TOYS | SEEN_TOYS).items():
         yield DataSet(name, title, "free", built_in=True, at_hand=True)
     for name, public in PUBLIC.items():
         at_hand = all(find_file(file) is not None for file in public.files.values())

@@ -19,6 +19,7 @@ from .annotated import LabelledRow
 from .batch import Batch, Choices
 from .pair_store import Rows
 from .schema import LabelSpec, Schema, TokenSpec
+from .seen import SeenRow
 from .text_examples import AnswerColumn, TextStore
 
 
@@ -42,7 +43,7 @@ class ChoiceStore(TextStore):
 
     def choose(self, chosen: np.ndarray) -> ChoiceStore:
         """These questions, (n,), in this order."""
-        flat = TextStore(self.tokens, {}, range(len(self.tokens)), self.segments).choose(self._rows_of(chosen))  # type: ignore[arg-type]
+        flat = TextStore(self.tokens, {}, range(len(self.tokens)), self.segments).choose(rows_of(chosen, self.edges))  # type: ignore[arg-type]
         sizes = np.diff(self.edges)[chosen]
         return replace(
             self,
@@ -56,16 +57,23 @@ class ChoiceStore(TextStore):
     def batch(self, chosen: np.ndarray | slice) -> Batch:
         """Of some questions, all of their rows; a group is known by the number of its question."""
         chosen = np.arange(len(self))[chosen] if isinstance(chosen, slice) else chosen
-        rows, sizes = self._rows_of(chosen), np.diff(self.edges)[chosen]
-        groups = np.repeat(chosen, sizes)
-        place = rows - np.repeat(self.edges[chosen], sizes)  # within its question
-        is_right = torch.from_numpy(place == np.repeat(self.answers[chosen], sizes))
-        groups_of = torch.from_numpy(groups.astype(np.int64))
+        rows, wanted = grouped(chosen, self.edges, self.answers)
         (name,) = self.targets
-        return Batch({"tokens": self.tokens_of(rows)}, {name: Choices(is_right, groups_of)}, groups=groups_of)
+        return Batch({"tokens": self.tokens_of(rows)}, {name: wanted}, groups=wanted.groups)
 
-    def _rows_of(self, chosen: np.ndarray) -> np.ndarray:
-        return np.concatenate([np.arange(self.edges[one], self.edges[one + 1]) for one in chosen])
+
+def rows_of(chosen: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """All rows of some questions, one behind the other."""
+    return np.concatenate([np.arange(edges[one], edges[one + 1]) for one in chosen])
+
+
+def grouped(chosen: np.ndarray, edges: np.ndarray, answers: np.ndarray) -> tuple[np.ndarray, Choices]:
+    """The same, and which of them are right; a group is known by the number of its question."""
+    rows, sizes = rows_of(chosen, edges), np.diff(edges)[chosen]
+    groups = np.repeat(chosen, sizes)
+    place = rows - np.repeat(edges[chosen], sizes)  # within its question
+    is_right = place == np.repeat(answers[chosen], sizes)
+    return rows, Choices(torch.from_numpy(is_right), torch.from_numpy(groups.astype(np.int64)))
 
 
 def build_choice_store(rows: Sequence[LabelledRow], schema: Schema, *, where: str = "this data") -> ChoiceStore:
@@ -83,7 +91,7 @@ def build_choice_store(rows: Sequence[LabelledRow], schema: Schema, *, where: st
     return ChoiceStore(Rows.of(ids for ids, _ in encoded), {schema.main: answers}, rows, segments, edges=edges)
 
 
-def answer_counts(rows: Sequence[LabelledRow], labels: Sequence[str]) -> list[int]:
+def answer_counts(rows: Sequence[LabelledRow | SeenRow], labels: Sequence[str]) -> list[int]:
     """How often each number is the right one."""
     counts = Counter(row.answer for row in rows)
     return [counts[label] for label in labels]

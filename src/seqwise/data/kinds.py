@@ -14,6 +14,7 @@ from .label_folders import may_be_label_folder
 from .labelled import given_roles, has_roles, label_files, reading_of
 from .pairs import looks_like_pairs
 from .public import PUBLIC, is_label_set, is_pair_set, is_span_set, is_tag_set
+from .seen_looks import TASK_OF, given_seen_roles, is_picture_name, is_seen_set, looks_seen
 from .source import unknown_set
 from .span_files import looks_like_questions
 from .tag_files import looks_tagged
@@ -24,6 +25,8 @@ NEEDED = {".csv": "a table with one step a row", ".tsv": "a pair on each line", 
 def task_of(sources: Sequence[str]) -> str:
     """What the data is taken for where nobody said: by the name of the set, by the suffix and beginning of the file."""
     first = str(sources[0])
+    if seen := looks_seen(sources):
+        return TASK_OF[seen[0]]
     if looks_like_questions(sources):
         return "span"
     if looks_tagged(sources):
@@ -41,6 +44,8 @@ def task_for(asked: str | None, sources: Sequence[str], columns: Sequence[str] =
     """The task that was asked for, or that the data is taken for; where two readings are possible, a DataError asks."""
     if asked is not None:
         return asked
+    if seen := _asked_of_pictures(sources, columns):
+        return TASK_OF[seen]
     if has_roles(columns):
         roles = given_roles(columns)
         return "tags" if "tags" in roles else "choice" if "choices" in roles else "label"
@@ -50,6 +55,22 @@ def task_for(asked: str | None, sources: Sequence[str], columns: Sequence[str] =
         for source in map(Path, sources):
             _check_one_reading(source)
     return task_of(sources)
+
+
+def _asked_of_pictures(sources: Sequence[str], columns: Sequence[str]) -> str | None:
+    """What data asks of its pictures, by its columns or by what it holds; None where it has no pictures."""
+    if "image" in (roles := given_seen_roles(columns)):
+        return next((role for role in ("caption", "answer", "label") if role in roles), None)
+    if len(sources) == 1 and is_picture_name(str(sources[0])) and Path(sources[0]).is_file():
+        raise DataError(f"{sources[0]}: one picture is nothing to learn from. Give a folder of them, or a table.")
+    held = looks_seen(sources)
+    if len(held) > 1:
+        ways = [f"--task {TASK_OF[one]}" for one in held]
+        raise DataError(
+            f"{sources[0]}: its pictures may be read for {', '.join(held[:-1])} or {held[-1]}. Say which with "
+            f"{', '.join(ways[:-1])} or {ways[-1]}."
+        )
+    return held[0] if held else None
 
 
 def _are_text_and_label(sources: Sequence[str], columns: Sequence[str]) -> bool:
@@ -125,4 +146,4 @@ def _is_known(name: str) -> bool:
     is_built_in = name.partition(":")[0] in BUILTIN or is_example_set(name) or is_label_toy(name)
     is_built_in = is_built_in or is_tag_toy(name) or is_span_toy(name) or is_choice_toy(name)
     is_public = is_pair_set(name) or is_label_set(name) or is_tag_set(name) or is_span_set(name) or name in PUBLIC
-    return is_built_in or is_public
+    return is_built_in or is_public or is_seen_set(name)

@@ -60,11 +60,16 @@ def check_rows(name: str, parts: dict[str, list[LabelledRow]]) -> None:
 
 def notes_on(parts: dict[str, list[LabelledRow]]) -> Iterator[str]:
     """A sentence for each thing that people should know before they train."""
-    yield from _spellings(parts)
-    yield from _rare(parts)
-    yield from _unseen(parts)
+    yield from label_notes(parts)
     yield from _twice(parts)
     yield from _overlaps(parts)
+
+
+def label_notes(parts: dict[str, list[LabelledRow]]) -> Iterator[str]:
+    """The same on labels alone."""
+    yield from _spellings(parts)
+    yield from _rare(parts)
+    yield from unseen_labels(parts)
 
 
 def _counts(rows: Sequence[LabelledRow]) -> Counter[str]:
@@ -94,7 +99,7 @@ def _rare(parts: dict[str, list[LabelledRow]]) -> Iterator[str]:
             yield f"{part}: {counted(len(absent), 'label is', 'labels are')} not in this part: {named(absent)}"
 
 
-def _unseen(parts: dict[str, list[LabelledRow]]) -> Iterator[str]:
+def unseen_labels(parts: dict[str, list[LabelledRow]]) -> Iterator[str]:
     """A model cannot say them; the rows stay, and count as wrong."""
     known = set(_counts(parts["train"]))
     for part, rows in parts.items():

@@ -77,6 +77,19 @@ class MaskedStore:
         """The text cut into rows of at most so many tokens."""
         return MaskedRows(self, context)
 
+
+@dataclass(frozen=True)
+class Hider:
+    """Hides tokens of rows."""
+
+    spec: TokenSpec
+    never: np.ndarray
+    """Tokens that are not hidden."""
+
+    @classmethod
+    def of(cls, spec: TokenSpec) -> Hider:
+        return cls(spec, np.array(sorted({spec.boundary, spec.begin, spec.separator, spec.special["mask"]})))
+
     @cached_property
     def starts_word(self) -> np.ndarray:
         """(V,) bool: tokens that a word begins with; all where tokens are words."""
@@ -87,6 +100,21 @@ class MaskedStore:
             found[: tokenizer.vocab_size] = [starts(token) for token in range(tokenizer.vocab_size)]
         return found
 
+    def hidden(self, row: np.ndarray, length: int, masking: Masking, random: np.random.Generator) -> np.ndarray:
+        """(T,) bool."""
+        can_hide = (np.arange(len(row)) < length) & ~np.isin(row, self.never)
+        draws = random.random(len(row))
+        if masking.whole_words:  # pieces of a word have the number that was drawn for its first
+            begins = self.starts_word[row] | ~can_hide
+            draws = draws[np.maximum.accumulate(np.where(begins, np.arange(len(row)), 0))]
+        return can_hide & (draws < masking.share)
+
+    def as_read(self, ids: np.ndarray, hidden: np.ndarray, random: np.random.Generator) -> np.ndarray:
+        how = random.random(ids.shape)
+        read = np.where(hidden & (how < READ_AS_MASK), self.spec.special["mask"], ids)
+        others = random.integers(self.spec.tokenizer.vocab_size, size=ids.shape)
+        return np.where(hidden & (how >= READ_AS_MASK) & (how < READ_AS_MASK + READ_AS_OTHER), others, read)
+
 
 class MaskedRows:
     def __init__(self, store: MaskedStore, context: int):
@@ -94,8 +122,7 @@ class MaskedRows:
         spec = store.spec
         self.begin, self.end, self.mask = spec.begin, spec.separator, spec.special["mask"]
         self.ids = store.text.ids[1:]  # the boundary that stands first is no token of the text
-        self.never = np.array(sorted({spec.boundary, self.begin, self.end, self.mask}))
-        """Tokens that are not hidden."""
+        self.hider = Hider.of(spec)
         length = (context - 3) // 2 if store.has_pairs else context - 2
         self.starts, self.ends, self.documents = cut(self.ids, spec.boundary, length, apart=store.has_pairs)
         follows = np.flatnonzero(self.documents[1:] == self.documents[:-1]) if store.has_pairs else None
@@ -124,11 +151,11 @@ class MaskedRows:
         drawn_by = seed[:1] if masking.is_static else seed
         hidden = np.stack(
             [
-                self._hidden(row, length, masking, np.random.default_rng((*drawn_by, HIDDEN, int(number))))
+                self.hider.hidden(row, length, masking, np.random.default_rng((*drawn_by, HIDDEN, int(number))))
                 for row, length, number in zip(ids, lengths, chosen, strict=True)
             ]
         )
-        read = self._as_read(ids, hidden, random)
+        read = self.hider.as_read(ids, hidden, random)
         given = None if is_token.all() else torch.from_numpy(is_token)
         inputs = Tokens(torch.from_numpy(read), given, None if second is None else torch.from_numpy(segments))
         wanted = Tokens(torch.from_numpy(ids), given, is_scored=torch.from_numpy(hidden))
@@ -164,21 +191,6 @@ class MaskedRows:
         for place, length in enumerate(lengths.tolist()):
             padded[0][place, :length], padded[1][place, :length] = rows[place], texts[place]
         return padded[0], padded[1], lengths
-
-    def _hidden(self, row: np.ndarray, length: int, masking: Masking, random: np.random.Generator) -> np.ndarray:
-        """(T,) bool."""
-        can_hide = (np.arange(len(row)) < length) & ~np.isin(row, self.never)
-        draws = random.random(len(row))
-        if masking.whole_words:  # pieces of a word have the number that was drawn for its first
-            begins = self.store.starts_word[row] | ~can_hide
-            draws = draws[np.maximum.accumulate(np.where(begins, np.arange(len(row)), 0))]
-        return can_hide & (draws < masking.share)
-
-    def _as_read(self, ids: np.ndarray, hidden: np.ndarray, random: np.random.Generator) -> np.ndarray:
-        how = random.random(ids.shape)
-        read = np.where(hidden & (how < READ_AS_MASK), self.mask, ids)
-        others = random.integers(self.store.spec.tokenizer.vocab_size, size=ids.shape)
-        return np.where(hidden & (how >= READ_AS_MASK) & (how < READ_AS_MASK + READ_AS_OTHER), others, read)
 
 
 class MaskedBatches:

@@ -16,11 +16,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from ..errors import DataError, did_you_mean
-from .builtin import BUILTIN, CHOICE_TOYS, LABEL_TOYS, PAIR_TOYS, SPAN_TOYS, TAG_TOYS
+from .builtin import BUILTIN, CHOICE_TOYS, LABEL_TOYS, PAIR_TOYS, SEEN_TOYS, SPAN_TOYS, TAG_TOYS
 from .files import OPENERS, read_bytes
 from .paths import cache_folder, data_folders
 from .public_annotated import ANNOTATED
 from .public_rows import GITHUB, PublicData, PublicFile
+from .public_seen import PICTURES
 from .public_spans import QUESTIONS
 
 TIMEOUT_SECONDS = 30
@@ -178,6 +179,7 @@ PUBLIC = {
     ),
     **ANNOTATED,
     **QUESTIONS,
+    **PICTURES,
 }
 
 
@@ -231,7 +233,7 @@ def get_public(name: str, *, on_progress: Callable[[int], None] = lambda _: None
 
     `on_progress` is told the number of bytes that each block brought.
     """
-    if name.partition(":")[0] in (*BUILTIN, *PAIR_TOYS, *LABEL_TOYS, *TAG_TOYS, *SPAN_TOYS, *CHOICE_TOYS):
+    if name.partition(":")[0] in (*BUILTIN, *PAIR_TOYS, *LABEL_TOYS, *TAG_TOYS, *SPAN_TOYS, *CHOICE_TOYS, *SEEN_TOYS):
         raise DataError(f'"{name}" is built in: there is nothing to get.')
     if name not in PUBLIC:
         raise DataError(f'unknown data set "{name}". {did_you_mean(name, PUBLIC)}')

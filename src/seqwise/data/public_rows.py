@@ -27,6 +27,6 @@ class PublicData:
     files: dict[str, PublicFile]
     """By part; a data set with one file is split as `split` says. Else what its reader reads, by names of its own."""
     split: str | None = None
-    holds: Literal["text", "pairs", "labels", "tags", "spans"] = "text"
+    holds: Literal["text", "pairs", "labels", "tags", "spans", "pictures"] = "text"
     how_to_get: str = ""
     """What to do where there is no address."""

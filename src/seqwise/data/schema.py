@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from ..text import Tokenizer, special_of
@@ -70,8 +70,19 @@ CAPTION = "caption"
 """Of a picture or a clip: a sentence about it."""
 PICTURE = "picture"
 """Of nothing: a picture, such as those that were seen."""
+MASKED_REGION = "masked_region"
+"""Of a picture whose regions some are hidden: their features."""
+REGION_CLASS = "region_class"
+"""Of the same: what they show."""
+ALIGNMENT = "alignment"
+"""Of words and regions: which of them belong together, as a plan by which one becomes the other."""
 STARTS = (RECONSTRUCTION, MASKED_TOKEN, VECTOR)
 """What is asked for to learn a start for other models: it is judged by what goes on from it, and never ranked."""
+BOUNDS = (PICTURE,)
+"""What is scored by a bound: how far it is from a likelihood nobody knows, so that it is never ranked with others."""
+UNRANKED = (*STARTS, *BOUNDS)
+BESIDE = (MASKED_REGION, REGION_CLASS, ALIGNMENT)
+"""What is learned beside another target, and is never the one that a model is judged by."""
 ASKED_FOR = {
     NEXT_TOKEN: "the next token",
     NEXT_VALUES: "the next row",
@@ -87,6 +98,9 @@ ASKED_FOR = {
     CHOICE: "a choice",
     CAPTION: "a caption",
     PICTURE: "a picture",
+    MASKED_REGION: "hidden regions",
+    REGION_CLASS: "what regions show",
+    ALIGNMENT: "words beside regions",
 }
 """In a sentence."""
 
@@ -199,15 +213,34 @@ def text_schema(tokenizer: Tokenizer) -> Schema:
 
 def masked_schema(tokenizer: Tokenizer, *, next_sentence: bool) -> Schema:
     """Text with words hidden: which they are, and whether the second of two texts follows the first."""
-    special = special_of(tokenizer)
-    for role in ("begin", "mask"):  # those that the vocabulary was learned without stand behind it
-        special.setdefault(role, max([tokenizer.vocab_size - 1, *special.values()]) + 1)
-    spec = TokenSpec(tokenizer, special)
+    spec = with_mask(TokenSpec(tokenizer, special_of(tokenizer)))
     targets = {"tokens": Target("tokens", MASKED_TOKEN)}
     if not next_sentence:
         return Schema({"tokens": spec}, {"tokens": "tokens"}, targets)
     specs: dict[str, Spec] = {"tokens": spec, "next": LabelSpec(["elsewhere", "follows"])}
     return Schema(specs, {"tokens": "tokens"}, {**targets, "next": Target("next", LABEL)})
+
+
+def seen_masked_schema(image: ImageSpec | RegionSpec, tokens: TokenSpec) -> Schema:
+    """Pictures with sentences, parts of which are hidden: these, and whether picture and sentence belong together. Of
+    regions their features too, and what they show where that is known. Weights as Chen et al. 2020 have them."""
+    match = LabelSpec(["another picture", "the right picture"])
+    specs: dict[str, Spec] = {"image": image, "tokens": tokens, "match": match}
+    targets = {"tokens": Target("tokens", MASKED_TOKEN), "match": Target("match", LABEL)}
+    if isinstance(image, RegionSpec):
+        targets["image"] = Target("image", MASKED_REGION)
+        if image.names:
+            targets["shown"] = Target("image", REGION_CLASS)
+    targets["alignment"] = Target("match", ALIGNMENT, 0.1)
+    return Schema(specs, {"image": "image", "tokens": "tokens"}, targets)
+
+
+def with_mask(spec: TokenSpec) -> TokenSpec:
+    """With tokens that begin a row and stand for hidden ones; where the vocabulary has none, they stand behind it."""
+    special = dict(spec.special)
+    for role in ("begin", "mask"):
+        special.setdefault(role, max([spec.tokenizer.vocab_size - 1, *special.values()]) + 1)
+    return replace(spec, special=special)
 
 
 def vector_schema(inputs: TokenSpec) -> Schema:
@@ -272,6 +305,12 @@ def seen_schema(image: ImageSpec | RegionSpec, answer: LabelSpec, question: Toke
     if question is not None:
         specs["tokens"], inputs["tokens"] = question, "tokens"
     return Schema(specs, inputs, {answer.kind: Target(answer.kind, LABEL)})
+
+
+def seen_choice_schema(image: ImageSpec | RegionSpec, tokens: TokenSpec, numbers: LabelSpec) -> Schema:
+    """Pictures, and rows of what is asked and a choice each: the number of the right one."""
+    specs: dict[str, Spec] = {"image": image, "tokens": tokens, "choice": numbers}
+    return Schema(specs, {"image": "image", "tokens": "tokens"}, {"choice": Target("choice", CHOICE)})
 
 
 def caption_schema(image: ImageSpec | RegionSpec, tokens: TokenSpec) -> Schema:

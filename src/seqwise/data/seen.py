@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -42,6 +42,39 @@ class PictureSource(Protocol):
         ...
 
 
+class FoundRegions(NamedTuple):
+    """What somebody found in a picture beforehand: the vectors of regions, or of the frames of a clip."""
+
+    features: np.ndarray
+    """(N, F) float32."""
+    boxes: np.ndarray | None = None
+    """(N, 4) float32: left, top, right and bottom edge, as shares of width and height."""
+    labels: Sequence[str] | None = None
+    """What each region shows."""
+
+
+@runtime_checkable
+class RegionSource(Protocol):
+    """Where regions are kept that were found in pictures beforehand."""
+
+    def regions(self, name: str) -> FoundRegions: ...
+
+    @property
+    def fingerprint(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class PictureSettings:
+    """How pictures are to be read; what is not set follows from the training part."""
+
+    size: tuple[int, int] | None = None
+    """Height and width."""
+    fit: str = "contain"
+    grey: bool | None = None
+    max_frames: int | None = None
+    """Of a clip."""
+
+
 @dataclass(frozen=True)
 class SeenData:
     """Rows in up to three parts, read from end to end but for their pixels, known by their fingerprint."""
@@ -49,15 +82,17 @@ class SeenData:
     name: str
     parts: dict[str, list[SeenRow]]
     """train, valid and test; or all of it as "whole"."""
-    pictures: PictureSource
-    asks_for: Literal["label", "answer", "caption", "picture"]
-    """A label of each picture, the answer to a question about it, a sentence, or more pictures of the kind."""
+    pictures: PictureSource | RegionSource
+    asks_for: Literal["label", "answer", "choice", "caption", "picture"]
+    """A label of each picture, the answer to a question about it, which of a few choices is right, a sentence, or more
+    pictures of the kind."""
     split: str
     """How the parts were made, in words."""
     notes: list[str] = field(default_factory=list)
     """A sentence for each thing that was found or left out."""
     columns: tuple[str, ...] = ()
-    """What was read of a table, such as image=file and text=caption: to read other files of its kind alike."""
+    """What was read of a table, such as image=file and caption=text: to read other files of its kind alike."""
+    settings: PictureSettings = PictureSettings()
 
     @property
     def labels(self) -> list[str]:
@@ -85,6 +120,7 @@ class SeenData:
         said = {
             "label": f"one of {counted(len(self.labels), 'label')} each",
             "answer": f"{counted(len(rows), 'question')} with one of {counted(len(self.labels), 'answer')} each",
+            "choice": f"{counted(len(rows), 'question')} with a few choices each",
             "caption": counted(sum(len(row.texts) for row in rows), "caption"),
             "picture": "to be painted",
         }[self.asks_for]

@@ -16,10 +16,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from .batch import Batch, Images, Noise, Regions, Tokens
+from .augmentation import Augmentation
+from .batch import Batch, Images, Noise, Regions, Tokens, next_token_batch
 from .pair_store import Rows
 from .seen import SeenRow
 from .text_examples import AnswerColumn, Column, sample_by_answer, shuffled_by_length
+
+READING = 7919  # in the seed of noise for reading, which no batch of training is drawn by
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,23 @@ class Views:
 
 
 @dataclass(frozen=True)
+class NoiseColumn:
+    """Numbers of chance for each row: the same whenever it is read, whoever else is."""
+
+    numbers: np.ndarray
+    """(N,) what the noise of each row is drawn from."""
+    size: int
+    """Numbers of each row."""
+
+    def field(self, chosen: np.ndarray) -> Noise:
+        rows = [noise_of((1, self.size), (READING, number)).uniform for number in self.numbers[chosen].tolist()]
+        return Noise(torch.cat(rows))
+
+    def choose(self, chosen: np.ndarray) -> NoiseColumn:
+        return NoiseColumn(self.numbers[chosen], self.size)
+
+
+@dataclass(frozen=True)
 class SeenStore:
     """Rows with a picture each, and what else they hold: words, an answer."""
 
@@ -90,6 +110,8 @@ class SeenStore:
     """As they were read."""
     tokens: Rows | None = None
     """Of a question or a caption for each row; None where rows have no words."""
+    noise: NoiseColumn | None = None
+    """For models that draw; None where batches bring their own, or need none."""
 
     def __len__(self) -> int:
         return len(self.picture_of)
@@ -127,6 +149,7 @@ class SeenStore:
             targets={name: column.choose(chosen) for name, column in self.targets.items()},
             rows=[self.rows[row] for row in chosen.tolist()],
             tokens=None if self.tokens is None else self.tokens.at(chosen),
+            noise=None if self.noise is None else self.noise.choose(chosen),
         )
 
     def sample(self, num: int, seed: int) -> SeenStore:
@@ -139,11 +162,22 @@ class SeenStore:
         """The same rows with what was made of their pictures."""
         return replace(self, pictures=views)
 
+    def with_noise(self, size: int) -> SeenStore:
+        """The same rows with so many numbers of chance each, for models that draw when they are scored too."""
+        return replace(self, noise=NoiseColumn(np.arange(len(self)), size)) if size else self
+
     def batch(self, chosen: np.ndarray | slice) -> Batch:
         chosen = np.arange(len(self))[chosen] if isinstance(chosen, slice) else chosen
-        inputs: dict[str, Images | Regions | Tokens] = {"image": self.pictures.field(self.picture_of[chosen])}
-        if self.tokens is not None:
-            inputs["tokens"] = self.tokens.padded(chosen)
+        inputs: dict[str, Images | Regions | Tokens | Noise] = {"image": self.pictures.field(self.picture_of[chosen])}
+        if self.noise is not None:
+            inputs["noise"] = self.noise.field(chosen)
+        if self.tokens is None:
+            return Batch(inputs, {name: column.field(chosen) for name, column in self.targets.items()})
+        words = self.tokens.padded(chosen)
+        if not self.targets:  # a caption is its own target, one step ahead
+            caption = next_token_batch(words.ids, words.is_token)
+            return Batch({**inputs, **caption.inputs}, caption.targets)
+        inputs["tokens"] = words
         return Batch(inputs, {name: column.field(chosen) for name, column in self.targets.items()})
 
     def in_order_of_length(self, batch_size: int) -> list[np.ndarray]:
@@ -160,10 +194,19 @@ def noise_of(shape: tuple[int, int], seed: tuple[int, ...]) -> Noise:
 
 class SeenBatches:
     """Batches of rows of about the same lengths, in an order that is shuffled anew in each epoch; the batch of any step
-    by itself. `num_noise` numbers of chance are drawn for each row from (seed, step), where a model asks for such."""
+    by itself. `num_noise` numbers of chance are drawn for each row from (seed, step), where a model asks for such; so
+    is how pictures are changed by an `augmentation`."""
 
-    def __init__(self, store: SeenStore, *, batch_size: int, seed: int = 0, num_noise: int = 0):
-        self.store, self.seed, self.num_noise = store, seed, num_noise
+    def __init__(
+        self,
+        store: SeenStore,
+        *,
+        batch_size: int,
+        seed: int = 0,
+        num_noise: int = 0,
+        augmentation: Augmentation | None = None,
+    ):
+        self.store, self.seed, self.num_noise, self.augmentation = store, seed, num_noise, augmentation
         self.batch_size = min(batch_size, len(store))
         self.steps_per_epoch = -(-len(store) // self.batch_size)
         self._epoch = -1
@@ -174,7 +217,9 @@ class SeenBatches:
             self._batches = shuffled_by_length(self.store.lengths, self.batch_size, (self.seed, epoch))
             self._epoch = epoch
         found = self.store.batch(self._batches[place])
-        if not self.num_noise:
-            return found
-        noise = noise_of((len(found), self.num_noise), (self.seed, step))
-        return replace(found, inputs={**found.inputs, "noise": noise})
+        inputs, seen = dict(found.inputs), found.inputs["image"]
+        if self.augmentation and isinstance(seen, Images):  # what frozen eyes saw is seen once for all
+            inputs["image"] = self.augmentation(seen, (self.seed, step))
+        if self.num_noise:
+            inputs["noise"] = noise_of((len(found), self.num_noise), (self.seed, step))
+        return replace(found, inputs=inputs)

@@ -20,6 +20,7 @@ from .builtin import (
     CHOICE_TOYS,
     LABEL_TOYS,
     PAIR_TOYS,
+    SEEN_TOYS,
     SPAN_TOYS,
     TAG_TOYS,
     builtin_file,
@@ -171,7 +172,7 @@ def _named(name: str) -> tuple[str, dict[str, list[Path]], str | None]:
 def unknown_set(name: str) -> DataError:
     if "/" in name or "." in name:
         return DataError(f"{name}: no such file or folder.")
-    known = [*BUILTIN, *PAIR_TOYS, *LABEL_TOYS, *TAG_TOYS, *SPAN_TOYS, *CHOICE_TOYS, *PUBLIC]
+    known = [*BUILTIN, *PAIR_TOYS, *LABEL_TOYS, *TAG_TOYS, *SPAN_TOYS, *CHOICE_TOYS, *SEEN_TOYS, *PUBLIC]
     return DataError(f'"{name}" is neither a file nor a data set. {did_you_mean(name, known)}')
 
 

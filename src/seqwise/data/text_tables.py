@@ -221,17 +221,17 @@ def _json_table(path: Path, most_rows: int | None) -> Table:
     if not found:
         raise DataError(f"{path}: no rows in it. Give an object with a text and a label on each line.")
     rows = [
-        TableRow(number, [_cell(row.get(name), f'{path}: line {number}: field "{name}"') for name in names])
+        TableRow(number, [cell_of(row.get(name), f'{path}: line {number}: field "{name}"') for name in names])
         for number, row in found
     ]
     return Table(path, list(names), rows, True)
 
 
-def _cell(value: Any, where: str) -> Cell:
+def cell_of(value: Any, where: str) -> Cell:
     if value is None:
         return ""
     if isinstance(value, str):
         return check_whole(value, where).strip()
     if isinstance(value, list) and not any(isinstance(one, list | dict) for one in value):
-        return tuple(str(_cell(one, where)) for one in value)
+        return tuple(str(cell_of(one, where)) for one in value)
     return json.dumps(value, ensure_ascii=False)

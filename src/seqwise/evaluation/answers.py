@@ -123,6 +123,11 @@ class LabelScore:
         return measures.mean_f1(self.by_label.values())
 
     @property
+    def f1(self) -> float | None:
+        """Of two labels named like no and yes: that of "yes", as published of paraphrases; else None."""
+        return self.by_label[self.names[1]].f1 if measures.is_no_and_yes(self.names) else None
+
+    @property
     def matthews(self) -> float | None:
         """Correlation of answers and labels; None where either is always the same."""
         return measures.matthews_correlation(self.confusion)
@@ -160,7 +165,8 @@ class LabelScore:
 
     def rows(self) -> Iterator[tuple[str, str]]:
         yield "answers", self.headline()
-        told = [f"macro F1 {100 * self.macro_f1:.2f} %"]
+        told = [] if self.f1 is None else [f"F1 of {self.names[1]} {100 * self.f1:.2f} %"]
+        told += [f"macro F1 {100 * self.macro_f1:.2f} %"]
         told += [] if self.matthews is None else [f"Matthews correlation {self.matthews:.3f}"]
         told += [] if self.auc is None else [f"AUC {self.auc:.4f}"]
         yield "labels", ", ".join([*told, f"calibration error {100 * self.calibration_error:.2f} %"])
@@ -178,6 +184,7 @@ class LabelScore:
             "is_enough": self.segments.is_enough,
             "accuracy": self.accuracy,
             "nats_per_answer": self.nats_per_answer,
+            "f1": self.f1,
             "macro_f1": self.macro_f1,
             "matthews": self.matthews,
             "auc": self.auc,

@@ -26,6 +26,7 @@ from ..wording import counted
 
 NUM_BINS = 15  # of confidence, as Guo et al. have it
 MAX_TOLD = 12  # labels or types that a line names
+NO_AND_YES = {("0", "1"), ("no", "yes"), ("false", "true"), ("neg", "pos"), ("negative", "positive")}
 
 
 class Counts(NamedTuple):
@@ -94,6 +95,11 @@ def confusion_matrix(wanted: np.ndarray, answers: np.ndarray, num_labels: int) -
 def counts_by_label(confusion: np.ndarray) -> list[Counts]:
     rows = zip(np.diag(confusion).tolist(), confusion.sum(axis=1).tolist(), confusion.sum(axis=0).tolist(), strict=True)
     return [Counts(*row) for row in rows]
+
+
+def is_no_and_yes(names: Sequence[str]) -> bool:
+    """Whether two labels say by their names that the second is what is looked for: its F1 is then "the" F1."""
+    return tuple(name.lower() for name in names) in NO_AND_YES
 
 
 def micro_f1(confusion: np.ndarray) -> float:

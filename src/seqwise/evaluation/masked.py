@@ -22,6 +22,7 @@ import torch
 from .. import __version__
 from ..data.batch import Batch, Tokens
 from ..data.masking import MaskedStore, Masking
+from ..layers.stream import Stream
 from ..models.contract import device_of, evaluating
 from ..models.headed import HeadedModel
 from ..wording import counted
@@ -91,18 +92,19 @@ class MaskedScore:
 
     def headline(self) -> str:
         num = counted(int(self.hidden.sum()), "hidden token")
-        told = f"{_share(self.accuracy, self.accuracy_interval)} of {num} right, {self.nats_per_token:.4f} nats each"
+        right = share_in_words(self.accuracy, self.accuracy_interval)
+        told = f"{right} of {num} right, {self.nats_per_token:.4f} nats each"
         if self.follows is not None and self.follows_interval is not None:
-            told += f"; next text told rightly {_share(float(self.follows.mean()), self.follows_interval)}"
+            told += f"; next text told rightly {share_in_words(float(self.follows.mean()), self.follows_interval)}"
         if self.pseudo_perplexity is not None:
             told += f"; pseudo-perplexity {self.pseudo_perplexity:.2f}"
         return told + "; no likelihood of the text, as what follows is known"
 
     def rows(self) -> Iterator[tuple[str, str]]:
-        yield "hidden tokens that are right", _share(self.accuracy, self.accuracy_interval)
+        yield "hidden tokens that are right", share_in_words(self.accuracy, self.accuracy_interval)
         yield "nats per hidden token", f"{self.nats_per_token:.4f} ({interval_in_words(self.segments.interval, 4)})"
         if self.follows is not None and self.follows_interval is not None:
-            yield "next text, told rightly", _share(float(self.follows.mean()), self.follows_interval)
+            yield "next text, told rightly", share_in_words(float(self.follows.mean()), self.follows_interval)
         if self.pseudo_perplexity is not None and self.pseudo_tokens is not None:
             yield "pseudo-perplexity", f"{self.pseudo_perplexity:.2f} (of {int(self.pseudo_tokens.sum()):,} tokens)"
         yield "what it is not", "a likelihood of the text: what stands behind a word is known"
@@ -122,7 +124,7 @@ class MaskedScore:
         }
 
 
-def _share(value: float, interval: tuple[float, float]) -> str:
+def share_in_words(value: float, interval: tuple[float, float]) -> str:
     return f"{100 * value:.2f} % ({interval_in_words((100 * interval[0], 100 * interval[1]), 2)})"
 
 
@@ -138,9 +140,11 @@ def evaluate_masked(
         for start in range(0, len(rows), SCORED_AT_ONCE):
             chosen = np.arange(start, min(len(rows), start + SCORED_AT_ONCE))
             batch = rows.batch(chosen, masking, (SEED, start)).to(device)
-            found.append(_judged(model, batch))
+            stream = model._encode(batch).stream  # read once for both
+            found.append(judged(model, stream, batch))
             if "next" in batch.targets:
-                told = model.predict(batch, "next").answers
+                next_head: Any = model.heads["next"]
+                told = next_head.predict(stream, batch.targets["next"]).answers
                 follows.append((told == batch.targets["next"].ids).cpu().numpy())
         pseudo = _pseudo(model, store, context, device) if with_pseudo else None
     nats, hidden, right = (np.concatenate(column) for column in zip(*found, strict=True))
@@ -148,10 +152,10 @@ def evaluate_masked(
     return MaskedScore(nats, hidden, right, np.concatenate(follows) if follows else None, **more, scored=scored)
 
 
-def _judged(model: HeadedModel, batch: Batch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def judged(model: HeadedModel, stream: Stream, batch: Batch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Nats, hidden tokens and right ones of each row."""
     wanted = batch.targets["tokens"]
-    stream, head = model._encode(batch).stream, model.main_head
+    head = model.main_head
     log_probs = head.score(stream, wanted).double()
     best = torch.zeros_like(wanted.ids)
     best[wanted.is_scored] = head.logits(stream.hidden[wanted.is_scored]).argmax(dim=-1)  # type: ignore[attr-defined]

@@ -108,6 +108,10 @@ def _f1(sums: np.ndarray) -> np.ndarray:
     return -2 * right / np.maximum(wanted + answered, 1)
 
 
+def _unbounded(sums: np.ndarray) -> tuple[float, float]:
+    return -math.inf, 0.0
+
+
 def _negative_share(sums: np.ndarray) -> tuple[float, float]:
     return -1.0, 0.0
 
@@ -123,6 +127,9 @@ KINDS = {
     "bleu": Kind(_bleu, slice(1, 2), _per_cent),
     "f1": Kind(_f1, slice(1, 2), _negative_share),
     "mean": Kind(_mean, slice(1, 2), _negative_share),
+    "mean_score": Kind(_mean, slice(1, 2), _unbounded),
+    # of several references that one counts which is nearest in length to what was answered: nothing is the data's alone
+    "bleu_of_several": Kind(_bleu, slice(0, 0), _per_cent),
 }
 
 
@@ -134,7 +141,7 @@ class Segments:
     """(S, N, K): S seeds of one model, N segments, K sums over each."""
     kind: str = "ratio"
     """ratio: a total, such as -log p or errors, over what the value is per: characters, steps, answers. mean: the same
-    of shares, such as the F1 of a question, of which higher is better."""
+    of shares, such as the F1 of a question, of which higher is better; mean_score: of what is no share."""
 
     @classmethod
     def of(cls, totals: np.ndarray, counts: np.ndarray, kind: str = "ratio") -> Segments:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -100,8 +100,8 @@ class TextEncoder:
             assert isinstance(model, HeadedModel)
             head: Any = model.main_head
             if not isinstance(head, VectorHead):
-                pooling: Pooling = head.pooling if model.siamese is None else model.siamese.pooling
-                return pooling.of
+                pooled_by = model.siamese or model.compared or head
+                return cast(Pooling, pooled_by.pooling).of
         both_ends = isinstance(model, ELMo) or getattr(self.settings, "reads_both_ways", False)
         chosen = Pooling(self.kind, 1, both_ends=both_ends)  # without weights: its width says nothing
         return lambda stream: chosen(stream.hidden, stream.lengths)

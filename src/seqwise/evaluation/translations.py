@@ -62,12 +62,12 @@ class TranslationScore:
 
     @cached_property
     def bleu_segments(self) -> Segments:
-        return Segments(_statistics(self._bleu, self.hypotheses, self.references), "bleu")
+        return Segments(statistics_of(self._bleu, self.hypotheses, [self.references]), "bleu")
 
     @cached_property
     def segments(self) -> Segments:
         """chrF, sentence by sentence."""
-        return Segments(_statistics(CHRF(), self.hypotheses, self.references), "chrf")
+        return Segments(statistics_of(CHRF(), self.hypotheses, [self.references]), "chrf")
 
     @property
     def comparable(self) -> list[tuple[Metric, Segments]]:
@@ -186,9 +186,10 @@ def _with_interval(segments: Segments) -> str:
     return f"{value:.2f} ({interval_in_words((low, high), 2)})"
 
 
-def _statistics(metric: BLEU | CHRF, hypotheses: Sequence[str], references: Sequence[str]) -> np.ndarray:
-    """Sums of each sentence, (1, N, K), as sacrebleu adds them up itself."""
-    found = metric._extract_corpus_statistics(list(hypotheses), [list(references)])
+def statistics_of(metric: BLEU | CHRF, hypotheses: Sequence[str], references: Sequence[Sequence[Any]]) -> np.ndarray:
+    """Sums of each sentence, (1, N, K), as sacrebleu adds them up itself; `references` are the first of each, the
+    second, …"""
+    found = metric._extract_corpus_statistics(list(hypotheses), references)
     return np.array(found, dtype=np.float64)[None]
 
 

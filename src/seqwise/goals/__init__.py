@@ -12,12 +12,15 @@ span          of a passage, for a question     F1 over words, exact match
 masked_token  of a text, hidden                accuracy, pseudo-perplexity
 reconstruction  of a row of text, again          nats per token, the row being known
 choice        of a few rows                    accuracy
+caption       of a picture or a clip           CIDEr, BLEU
 vector        of a text                        none: it is embedded with, or started from
+picture       of nothing                       a bound in nats
 """
 
 from __future__ import annotations
 
 from ..data.schema import (
+    CAPTION,
     CHOICE,
     LABEL,
     LABELS,
@@ -25,6 +28,7 @@ from ..data.schema import (
     NEXT_TOKEN,
     NEXT_VALUES,
     NUMBER,
+    PICTURE,
     RECONSTRUCTION,
     SEQUENCE,
     SPAN,
@@ -32,12 +36,14 @@ from ..data.schema import (
     VECTOR,
 )
 from .answer import AnswerGoal
+from .caption import CaptionGoal
 from .choice import ChoiceGoal
 from .goal import AnyGoal as AnyGoal
 from .goal import Goal as Goal
 from .masked_token import MaskedTokenGoal
 from .next_token import NextTokenGoal
 from .next_values import NextValuesGoal
+from .picture import PictureGoal
 from .reconstruction import ReconstructionGoal
 from .sequence import SequenceGoal
 from .span import SpanGoal
@@ -57,4 +63,6 @@ GOALS: dict[str, AnyGoal] = {
     VECTOR: VectorGoal(),
     SPAN: SpanGoal(),
     CHOICE: ChoiceGoal(),
+    PICTURE: PictureGoal(),
+    CAPTION: CaptionGoal(),
 }

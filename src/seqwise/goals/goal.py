@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from ..data.batch import Batch
-from ..data.schema import Schema
+from ..data.schema import ImageSpec, RegionSpec, Schema
 from ..data.span_store import SpanStore
 from ..decoding.translate import Answer
 from ..evaluation.segments import Metric, Segments
@@ -71,6 +71,8 @@ class Facts:
     """Tags: whether they mark where something begins and ends, so that not every tag may follow every other."""
     answer_length: int = 0
     """Spans: tokens of an answer, but for a few that are longer."""
+    picture: ImageSpec | RegionSpec | None = None
+    """What is looked at; None where nothing is."""
     data: dict[str, Any] = field(default_factory=dict)
     """Settings of the section data that were found in the training part."""
 

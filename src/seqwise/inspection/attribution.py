@@ -20,15 +20,15 @@ Shapes: B rows, T tokens, A answers that are asked for, U words, G grams, N labe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Protocol, cast, runtime_checkable
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..data.batch import Batch, Tags, Tokens
+from ..data.batch import Batch, Tokens, rows_of
 from ..data.schema import LABEL, LABELS, NUMBER
 from ..layers.stream import Prediction
 from ..models.contract import Answerer, AnswersSeveral, device_of, evaluating, in_64_bits
@@ -87,15 +87,21 @@ class Asked:
     """Numbers of labels; [0] for a number."""
     target: str | None = None
     """Of which target; the main one where it is not said."""
+    beside: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of one row that are read beside its tokens, such as a picture."""
 
     def precise(self) -> Asked:
         """The same in 64 bits."""
         weights = self.model.parameters() if isinstance(self.model, nn.Module) else ()
         is_precise = all(weight.dtype == torch.float64 for weight in weights)
-        return self if is_precise else replace(self, model=in_64_bits(self.model))
+        if is_precise:
+            return self
+        beside = Batch(dict(self.beside), {}).in_64_bits().inputs
+        return replace(self, model=in_64_bits(self.model), beside=beside)
 
     def predict(self, tokens: Tokens) -> Prediction:
-        batch = Batch({"tokens": tokens}, {}).to(device_of(self.model))
+        beside = {name: rows_of(one, tokens.shape[0]) for name, one in self.beside.items()}
+        batch = Batch({**beside, "tokens": tokens}, {}).to(device_of(self.model))
         if self.target is None:
             return self.model.predict(batch)
         return cast(AnswersSeveral, self.model).predict(batch, self.target)
@@ -247,7 +253,7 @@ def tag_occlusion(model: Answerer, batch: Batch, spans: Sequence[Span], unknown:
 
     def scores(rows: Tokens) -> Tensor:
         """Log-odds of each word's tag, (B, W)."""
-        asked = Batch({"tokens": rows}, {target: _repeated(words, rows.shape[0])}).to(device_of(precise))
+        asked = Batch({"tokens": rows}, {target: rows_of(words, rows.shape[0])}).to(device_of(precise))
         log_probs = precise.predict(asked).log_probs
         assert log_probs is not None
         return log_odds(log_probs.double().cpu(), chosen.expand(rows.shape[0], -1))
@@ -256,8 +262,3 @@ def tag_occlusion(model: Answerer, batch: Batch, spans: Sequence[Span], unknown:
     with torch.inference_mode(), evaluating(precise):
         found = [scores(take_rows(changed, slice(first, first + ROWS))) for first in range(0, len(spans), ROWS)]
         return (scores(tokens) - torch.cat(found)).T.numpy()
-
-
-def _repeated(words: Tags, num: int) -> Tags:
-    """One row, so many times."""
-    return words.map(lambda tensor: tensor.expand(num, -1))

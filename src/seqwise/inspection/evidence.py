@@ -34,7 +34,7 @@ from .attribution import (
     take_rows,
     with_phrase,
 )
-from .reading import END, START, Reading
+from .reading import END, START, Reading, known_before
 
 MAX_ASKED = 6  # answers that can be chosen on the page: the most probable ones, and the one that is wanted
 MAX_GRAMS = 8  # for an answer, and against it
@@ -126,7 +126,8 @@ def find_evidence(
     """For the answer that was given, and others besides; those that are `wanted` come first."""
     tokens, spec = reading.batch.inputs["tokens"], schema.specs[schema.targets[target].spec]
     kind = schema.targets[target].head
-    asked = Asked(model, kind, [0], None if target == schema.main else target)
+    beside = known_before(reading.batch)
+    asked = Asked(model, kind, [0], None if target == schema.main else target, beside)
     with torch.inference_mode(), evaluating(model):
         found = asked.predict(tokens)
     names = spec.names if isinstance(spec, LabelSpec) else reading.answer

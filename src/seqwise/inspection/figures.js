@@ -56,9 +56,37 @@ const copyOf = (svg) => {
   }
   return copy;
 };
+/* Small pictures: each where it stands, with what it shows of others, which would be missing in a file of its own */
+const tilesOf = (figure) => {
+  const frame = figure.getBoundingClientRect();
+  const svg = drawn("svg", {});
+  let [wide, high] = [0, 0];
+  for (const item of figure.querySelectorAll("li")) {
+    const seen = item.querySelector("svg.seen, img"), at = seen.getBoundingClientRect();
+    const place = { x: at.x - frame.x, y: at.y - frame.y, width: at.width, height: at.height };
+    let copy = drawn("image", { href: seen.src, "image-rendering": "pixelated" });
+    if (seen.tagName !== "IMG") {
+      copy = copyOf(seen);
+      for (const use of copy.querySelectorAll("use")) use.replaceWith(find(use.getAttribute("href").slice(1)).cloneNode());
+      for (const image of copy.querySelectorAll("image")) image.removeAttribute("id");
+    }
+    for (const [name, value] of Object.entries(place)) copy.setAttribute(name, value);
+    svg.append(copy);
+    for (const line of item.querySelectorAll(".name, small")) {
+      const box = line.getBoundingClientRect(), style = getComputedStyle(line);
+      const font = { "font-family": style.fontFamily, "font-size": style.fontSize, fill: style.color };
+      svg.append(drawn("text", { x: box.x - frame.x, y: box.bottom - frame.y - 4, ...font }, line.textContent));
+    }
+    const end = item.getBoundingClientRect();
+    [wide, high] = [Math.max(wide, end.right - frame.x), Math.max(high, end.bottom - frame.y)];
+  }
+  svg.setAttribute("width", wide);
+  svg.setAttribute("height", high);
+  return svg;
+};
 const asSvg = (figure) => {
   const chart = figure.querySelector("svg");
-  const svg = chart ? copyOf(chart) : pictureOf(figure);
+  const svg = figure.classList.contains("pictures") ? tilesOf(figure) : chart ? copyOf(chart) : pictureOf(figure);
   svg.setAttribute("xmlns", NAMESPACE);
   svg.prepend(drawn("rect", { width: "100%", height: "100%", fill: colour("--paper") }));
   return new XMLSerializer().serializeToString(svg);

@@ -238,6 +238,7 @@ const begin = async () => {
     attention(model, number);
     await positions(number);
   }
+  choosePanels();
   savable();
   if (links.length) open(links.find((link) => link.hash === location.hash) || links[0]);
   document.documentElement.dataset.ready = "yes";

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
 from itertools import islice
@@ -43,9 +43,10 @@ from .positions import Positions, positions_of
 from .read_answers import given_labels
 from .read_spans import Answering, find_answering
 from .reader import Inspectable
-from .readers import READERS
+from .readers import reader_of
 from .reading import END, Reading
 from .search_tree import SearchTree
+from .seen_picture import SeenPicture, see
 from .tagging import Tagging, find_tagging
 from .units import Tracking, find_units
 
@@ -113,6 +114,8 @@ class Inspection:
     """Words with a tag each."""
     answering: Answering | None = None
     """Questions on passages: where the answer might begin and end."""
+    seen: SeenPicture | None = None
+    """Of who looks at a picture: where, and what the answer rests on."""
     layer_weights: LayerWeights | None = None
     """Of the features that are read beside words; None where there are none."""
     over_text: list[OverText] = field(default_factory=list)
@@ -208,7 +211,7 @@ class _Inspector:
 
     def __init__(self, run: Inspectable, text: str | None, target: str | None, options: InspectOptions):
         self.run, self.model, self.options = run, run.model, options
-        self.schema, self.reader = run.run.schema, READERS[run.run.schema.kind]
+        self.schema, self.reader = run.run.schema, reader_of(run.run.schema)
         self.is_neural, config = isinstance(self.model, nn.Module), run.run.config
         if target is not None and not self.reader.takes_target(run.run):
             raise ConfigError(f"{run.path} was trained on {config.task}, which has no target; drop --target.")
@@ -224,6 +227,7 @@ class _Inspector:
         )
 
     def inspect(self) -> Inspection:
+        self._picture()
         self._answer()
         self._over_text()
         self._attention()
@@ -235,12 +239,18 @@ class _Inspector:
         self._unanswered()
         return self.found
 
+    @property
+    def _is_given_whole(self) -> bool:
+        """Whether nothing of the held-out part is read: a question can be asked of one of its pictures."""
+        return self.options.image is not None if self.reading.picture is not None else self.is_given
+
     def _unanswered(self) -> None:
         """Say what was asked of this model although it cannot tell."""
         asked = {
             "analogies": bool(self.options.analogies) and "embeddings" in self.found.absent,
             "pairs": self.options.pairs is not None and "pairs" not in self.reader.answers_options,
-            "row": self.options.row > 0 and (self.is_given or "row" not in self.reader.answers_options),
+            "image": self.options.image is not None and self.reading.picture is None,
+            "row": self.options.row > 0 and (self._is_given_whole or "row" not in self.reader.answers_options),
             "target": self.target is not None and not self.is_given and self.found.tagging is not None,
             "phrase": self.options.phrase is not None and self.found.evidence is None,
         }
@@ -249,6 +259,11 @@ class _Inspector:
 
     def _absent(self, view: str, why: str) -> None:
         self.found.absent[view] = why
+
+    def _picture(self) -> None:
+        if self.reading.picture is not None:
+            self.found.seen = see(self.model, self.schema, self.reading)
+            self.reading.notes.extend(self.found.seen.notes)
 
     def _answer(self) -> None:
         """What moved the answer to a text, and the tags of its words."""
@@ -270,7 +285,10 @@ class _Inspector:
         trace, found = self.reading.trace, self.found
         for what in OVER_TEXT:
             for site, values in trace.passes(what, len(self.reading.pieces)):
-                found.over_text.append(_placed(site, what, values, self.reading))
+                if self.reading.picture is None:
+                    found.over_text.append(_placed(site, what, values, self.reading))
+                elif values.dim() == 3 and values.shape[1] in self._steps_with_words:
+                    found.over_text.append(_placed(site, what, values[:, : self.num_words], self.reading))
         if not found.over_text:
             return self._absent("inside", f"{found.family} notes nothing that changes from token to token.")
         units, pieces = self._units()
@@ -281,11 +299,17 @@ class _Inspector:
     def _units(self) -> tuple[Units, list[str]]:
         """Over held-out data; none where there is too little of it."""
         held_out, rows = self.held_out, self.held_out_rows
-        if held_out is None or len(held_out) < 2:
+        if held_out is None or len(held_out) < 2 or self.reading.picture is not None:
             return {}, []
         if rows is not None:
             return units_over_rows(self.model, self.tokenizer, rows, self.options.held_out_tokens)
         return units_over_text(self.model, self.tokenizer, held_out)
+
+    @property
+    def num_words(self) -> int:
+        """Steps of text beside a picture."""
+        tokens = self.reading.batch.inputs.get("tokens")
+        return 0 if tokens is None else int(tokens.shape[1])
 
     @cached_property
     def held_out(self) -> np.ndarray | None:
@@ -318,12 +342,30 @@ class _Inspector:
         steps, length = self.reading.steps, len(self.reading.pieces)
         apart = None if steps is None else (steps, length)
         self.found.attention = attention_maps(self.reading.trace, length, apart)
+        if self.reading.picture is not None:
+            self.found.attention = [one for each in self.found.attention for one in self._among_words(each)]
+            if not self.found.attention:
+                self._absent("attention", "no word looks at another one here; see under picture where it was looked.")
+            return
         if self.reader.has_source and self.is_neural:
             self.found.source_gradients = source_gradients(self.model, self.reading.batch).cpu().numpy()
         if not self.found.attention:
             self._absent(
                 "attention", f"{self.found.family} has no attention here: what it knows of the past is in its state."
             )
+
+    def _among_words(self, found: AttentionMap) -> list[AttentionMap]:
+        """What words look at of each other, where they do; of one stream of words and places, the part of the words."""
+        T, size = self.num_words, found.weights.shape[1:]
+        is_of_words = size[0] == size[1] and size[0] in self._steps_with_words
+        return [replace(found, weights=found.weights[:, :T, :T])] if is_of_words else []
+
+    @property
+    def _steps_with_words(self) -> tuple[int, ...]:
+        """Steps of a stream of words beside a picture, which may go on with the places of the picture."""
+        T, places = self.num_words, None if self.found.seen is None else self.found.seen.places
+        joint = () if places is None else (T + len(places.boxes), T + len(places.boxes) + 1)
+        return (T, *joint) if T else ()
 
     def _flow(self) -> None:
         if not self.is_neural:
@@ -414,7 +456,8 @@ class _Inspector:
         return [int(token) for token in np.argsort(-counts, kind="stable") if counts[token]]
 
     def _near(self, word: str, near: Sequence[tuple[int, float]]) -> Neighbours:
-        return Neighbours(word, [(self._piece(token), cosine) for token, cosine in near])
+        known = self.tokenizer.vocab_size  # behind these stand tokens that no text has
+        return Neighbours(word, [(self._piece(token), cosine) for token, cosine in near if token < known])
 
     def _analogy(self, space: EmbeddingSpace, asked: str) -> Neighbours:
         words = asked.split()

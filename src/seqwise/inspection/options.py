@@ -21,6 +21,8 @@ class InspectOptions:
     """How much held-out text the finder of units reads."""
     row: int = 0
     """Numbers, labels, tags: which row of the held-out part is read, or read first; from 0."""
+    image: str | None = None
+    """A picture, or a folder with the frames of a clip, to look at; a row of the held-out part where there is none."""
     phrase: str | None = None
     """Labels: what is put at many places of the text; where it is not said, the word that moves the answer most."""
     pairs: str | None = None

@@ -19,13 +19,17 @@ from .page_data import script_data
 from .scales import Scales
 from .views import VIEWS, Body
 
-SCRIPTS = ("parts.js", "figures.js", "answers.js", "inspect.js")
+SCRIPTS = ("parts.js", "figures.js", "answers.js", "pictures.js", "inspect.js")
 """In this order, in one function."""
 IF_ANSWERED = ("answer",)
 """Views of what was answered to a text: where nothing was, there is no such tab."""
+IF_SEEN = ("picture",)
+"""Views of who looks at pictures."""
 LEADS = {
     "reading": "The stronger the colour, the less the model expected what stands there: hover over it, or step through "
     "with the arrow keys, to see what it cost, what was expected instead, and what went on inside.",
+    "picture": "Where the model looked, and what its answer rests on: bright places are looked at, blue ones speak for "
+    "what was said. Both need not agree: where a model looks is not always what it concludes from.",
     "answer": "What was answered, and which words moved it: blue ones speak for it, red ones against it, each with its "
     "number; where several ways to ask agree, believe them, and where they do not, look twice.",
     "inside": "Choose a gate, a state or a belief, and look for units whose colour changes with something "
@@ -50,6 +54,7 @@ WHERE_IT_STANDS = (
 )
 TITLES = {
     "reading": "Reading",
+    "picture": "Picture",
     "answer": "Answer",
     "inside": "Inside",
     "attention": "Attention",
@@ -64,7 +69,9 @@ TITLES = {
 def write_inspection(found: Sequence[Inspection]) -> str:
     """One model, or two side by side on the same text."""
     is_answered = any(one.evidence or one.tagging or one.answering for one in found)
-    views = {view: body for view, body in VIEWS.items() if is_answered or view not in IF_ANSWERED}
+    is_seen = any(one.seen for one in found)
+    left_out = [*([] if is_answered else IF_ANSWERED), *([] if is_seen else IF_SEEN)]
+    views = {view: body for view, body in VIEWS.items() if view not in left_out}
     sections = [_section(found, view, body) for view, body in views.items()]
     if found[0].contrast is not None:
         sections.insert(1, Section("between", TITLE, escape(LEAD), contrast_view(found[0].contrast), False))
@@ -89,6 +96,7 @@ def write_inspection(found: Sequence[Inspection]) -> str:
         opening="".join(embedded_json(f"model-{place}", script_data(one)) for place, one in enumerate(found)),
         style=_own("inspect.css"),
         script=f'(() => {{\n"use strict";\n{"".join(map(_own, SCRIPTS))}}})();\n',
+        has_pictures=is_seen,
     )
 
 

@@ -34,6 +34,7 @@ class Positions:
 def positions_of(model: object) -> Positions | None:
     """None where order is known by other means: a state, a window, counts."""
     body: Any = getattr(model, "body", None)
+    body = getattr(body, "words", body)  # who reads pictures beside them
     kind = getattr(getattr(body, "config", None), "positions", None)
     if kind in (None, "learned") and isinstance(getattr(body, "positions", None), nn.Embedding):
         vectors = body.positions.weight.detach()[:MAX_POSITIONS].cpu().double().numpy()

@@ -1,5 +1,5 @@
 """How each kind of target is looked at: what is read, how it is searched for, and what there is not to see. READERS is
-the table."""
+the table; of who looks at pictures, SEEN_READERS (seeing.py)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from ..data.batch import Batch, Tokens
 from ..data.row_store import ROW_TOKENS
 from ..data.schema import (
+    CAPTION,
     CHOICE,
     LABEL,
     LABELS,
@@ -16,6 +17,7 @@ from ..data.schema import (
     NEXT_TOKEN,
     NEXT_VALUES,
     NUMBER,
+    PICTURE,
     RECONSTRUCTION,
     SEQUENCE,
     SPAN,
@@ -39,6 +41,7 @@ from .read_vector import read_vector
 from .reader import Inspectable, Look, Reader, WholeReader, given_text
 from .reading import Reading, later_steps, prompt_of, read_copy, read_pair, read_text
 from .search_tree import SearchTree, search_tree
+from .seeing import IMAGE, SEEN_READERS
 
 MAX_DRAWN_STEPS = 60  # of a search
 NUM_FLOWS = 24  # steps from which gradients are followed back, about
@@ -226,5 +229,12 @@ READERS: dict[str, Reader] = {
     VECTOR: VECTOR_READER,
     SPAN: SPAN_READER,
     CHOICE: CHOICE_READER,
+    CAPTION: SEEN_READERS[CAPTION],
+    PICTURE: SEEN_READERS[PICTURE],
 }
 """By the kind of the main target."""
+
+
+def reader_of(schema: Schema) -> Reader:
+    """Of the kind of the main target, and of what is read: sequences, or pictures."""
+    return (SEEN_READERS if IMAGE in schema.inputs else READERS)[schema.kind]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -55,6 +56,15 @@ class Column:
 
 
 @dataclass(frozen=True)
+class Picture:
+    """What was looked at, as the model sees it: in its size, and no finer."""
+
+    name: str
+    frames: np.ndarray | None
+    """(F, H, W, C) uint8: one, or those of a clip; None where only what was found in it is known."""
+
+
+@dataclass(frozen=True)
 class Reading:
     pieces: list[str]
     """START, the pieces of the text, and for pairs END. Examples: their steps alone."""
@@ -84,6 +94,10 @@ class Reading:
     """Where each word of a text that is answered begins and ends among the pieces; boundaries are no words."""
     steps: np.ndarray | None = None
     """Where among the pieces each step stands that was read, (R, T'), -1 for padding; None where they are the same."""
+    choices: tuple[str, ...] = ()
+    """Of a question with choices: the question, and all of them."""
+    picture: Picture | None = None
+    """What was looked at beside the text, if anything was."""
     notes: list[str] = field(default_factory=list)
     """What a reader should know: text that was cut, characters never seen."""
 
@@ -107,7 +121,7 @@ def read_text(model: LanguageModel, tokenizer: Tokenizer, text: str, *, max_toke
     row = torch.from_numpy(np.concatenate([[tokenizer.boundary], ids, [tokenizer.boundary]])).unsqueeze(0)
     batch = Batch({"tokens": Tokens(row[:, :-1])}, {"tokens": Tokens(row[:, 1:])}).to(device_of(model))
     pieces = [START, *pieces_in(tokenizer, ids.tolist(), text)]
-    return _read(model, tokenizer, batch, pieces, row[0, :-1].tolist(), notes)
+    return read_batch(model, tokenizer, batch, pieces, row[0, :-1].tolist(), notes)
 
 
 def read_pair(model: Translator, schema: Schema, source: str, target: str, *, max_tokens: int) -> Reading:
@@ -124,7 +138,7 @@ def read_pair(model: Translator, schema: Schema, source: str, target: str, *, ma
     framed = np.concatenate([[writer.boundary], wanted, [writer.boundary]])
     batch = PairStore(Rows.of([given]), Rows.of([framed]), []).batch(np.arange(1)).to(device_of(model))
     pieces = [START, *pieces_in(writer, wanted.tolist(), target), END]
-    reading = _read(model, writer, batch, pieces, framed.tolist(), notes)
+    reading = read_batch(model, writer, batch, pieces, framed.tolist(), notes)
     return replace(reading, source=[*pieces_in(reader, given[:-1].tolist(), source.strip()), END])
 
 
@@ -139,7 +153,7 @@ def read_copy(model: LanguageModel, tokenizer: Tokenizer, text: str, *, max_toke
     batch = store.batch(np.arange(1)).to(device_of(model))
     ids = [*batch.inputs["tokens"].ids[0].tolist(), tokenizer.boundary]
     once = pieces_in(tokenizer, ids[1 : len(ids) // 2], text)
-    reading = _read(model, tokenizer, batch, [START, *once, END, *once, END], ids, notes)
+    reading = read_batch(model, tokenizer, batch, [START, *once, END, *once, END], ids, notes)
     is_scored = batch.targets["tokens"].is_scored[0].tolist()
     bits = [cost if counts else math.nan for cost, counts in zip(reading.bits, [False, *is_scored], strict=True)]
     expected = [options if counts else [] for options, counts in zip(reading.expected, is_scored, strict=True)]
@@ -169,10 +183,15 @@ def pieces_in(tokenizer: Tokenizer, ids: Sequence[int], text: str) -> list[str]:
     ]
 
 
+def known_before(batch: Batch) -> dict[str, Any]:
+    """What a text is written about, whole before its first token; nothing of running text."""
+    return {name: field for name, field in batch.inputs.items() if name != "tokens"}
+
+
 def prompt_of(batch: Batch) -> Batch:
-    """What is known before the first token: the boundary, or the source."""
-    if "source" in batch.inputs:
-        return Batch({"source": batch.inputs["source"]}, {})
+    """What is known before the first token: the boundary, or the source, or the picture."""
+    if known := known_before(batch):
+        return Batch(known, {})
     return Batch({"tokens": Tokens(batch.inputs["tokens"].ids[:, :1])}, {})
 
 
@@ -183,9 +202,10 @@ def later_steps(reading: Reading, count: int) -> Sequence[int]:
 
 
 @torch.inference_mode()
-def _read(
+def read_batch(
     model: LanguageModel, tokenizer: Tokenizer, batch: Batch, pieces: list[str], ids: list[int], notes: list[str]
 ) -> Reading:
+    """What each token cost, and what was expected instead: by `score`, and by `start` and `step`."""
     with evaluating(model):
         with record(model) as trace:
             log_probs, _ = model.score(batch)
@@ -199,7 +219,7 @@ def _expected(model: LanguageModel, tokenizer: Tokenizer, batch: Batch) -> list[
     inputs, found = batch.inputs["tokens"].ids, []
     log_probs, state = model.start(prompt_of(batch))
     for t in range(inputs.shape[1]):
-        found.append(most_probable(log_probs[0], tokenizer, ends="source" in batch.inputs))
+        found.append(most_probable(log_probs[0], tokenizer, ends=bool(known_before(batch))))
         if t + 1 < inputs.shape[1]:
             log_probs, state = model.step(inputs[:, t + 1], state)
     return found

@@ -20,6 +20,7 @@ from .inspect import Inspection
 from .minimal_pairs import about_halves, by_distance
 from .page_data import all_maps, pack, piece_named, piece_shown, site_name
 from .page_parts import map_box, strip_text
+from .picture_view import picture
 from .scales import Scales
 from .tree import tree_chart
 
@@ -349,6 +350,7 @@ def _positions(one: Inspection, place: int, scales: Scales) -> str:
 
 VIEWS: dict[str, Body] = {
     "reading": _reading,
+    "picture": picture,
     "answer": answer,
     "inside": _inside,
     "attention": _attention,

@@ -4,6 +4,7 @@ seqwise export runs/counts --to arpa counts.arpa
 seqwise import arpa counts.arpa --out runs/counts
 seqwise export runs/words --to word2vec-binary words.bin
 seqwise import llama2c stories15M.bin --tokenizer tokenizer.bin --out runs/stories
+seqwise import efficientnet efficientnet-lite0.pth --out runs/eyes
 seqwise import hf all-MiniLM-L6-v2/ --out runs/minilm
 """
 
@@ -28,6 +29,7 @@ from ..text import IN_WORDS
 from ..text.words import WordTokenizer
 from ..training.word_vectors import words_of
 from .arpa import read_arpa, write_arpa
+from .efficientnet import import_efficient_net
 from .hf import WRITERS, export_hf, import_hf
 from .llama2c import describe, read_llama2c
 
@@ -111,6 +113,7 @@ FORMATS = {
     "llama2c": Format(
         "a Llama in one file, of version 0 (karpathy/llama2.c)", ("gpt",), None, _read_llama2c, has_tokenizer_file=True
     ),
+    "efficientnet": Format("EfficientNet-Lite0 with weights of ImageNet", ("conv",), None, import_efficient_net),
     "hf": Format("a folder in the layout of Hugging Face", tuple(WRITERS), export_hf, import_hf, tells=True),
 }
 

@@ -20,6 +20,7 @@ from torch.nn import functional
 
 from .notes import is_recorded, note
 from .positions import rotate
+from .products import Linear
 
 
 @dataclass(frozen=True)
@@ -85,9 +86,9 @@ class CausalSelfAttention(nn.Module):
         self.num_heads, self.num_kv_heads = num_heads, num_kv_heads or num_heads
         self.head_dim, self.normalise = model_dim // num_heads, normalise
         sharing = num_heads // self.num_kv_heads
-        self.qkv = nn.Linear(model_dim, (num_heads + 2 * self.num_kv_heads) * self.head_dim, bias=bias)
+        self.qkv = Linear(model_dim, (num_heads + 2 * self.num_kv_heads) * self.head_dim, bias=bias)
         self.stacked = {"qkv.weight": sharing + 2}  # of one shape: queries in as many parts as share keys and values
-        self.to_output = nn.Linear(model_dim, model_dim, bias=bias)
+        self.to_output = Linear(model_dim, model_dim, bias=bias)
 
     def split_heads(self, projected: Tensor, turn: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         """(1) from its products (..., D + 2GK): queries (..., H, K), keys and values (..., G, K)."""

@@ -8,10 +8,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from ..data.batch import Tokens, Values
+from ..data.batch import Regions, Tokens, Values
 from .character_features import CharacterFeatures
 from .contextual import ContextualFeatures
 from .notes import tap
+
+BOX_EDGES = 4  # left, top, right, bottom
 
 
 class TokenEmbedding(nn.Embedding):
@@ -57,6 +59,28 @@ class TokenEmbedding(nn.Embedding):
             x = self.join(torch.cat([x, self.features(tokens.characters, tokens.lengths)], dim=-1))
         if self.segments is not None and tokens.segments is not None:
             x = x + self.segments(tokens.segments)
+        return tap(self, "embedding", x)
+
+
+class RegionEmbedding(nn.Module):
+    """x_n = W features_n + b, and of regions that lie anywhere + U box_n. Features arrive with a variance of about one,
+    and leave with `std`, which should be that of the places that they are added to."""
+
+    def __init__(self, feature_dim: int, embed_dim: int, *, std: float, has_boxes: bool = False):
+        super().__init__()
+        self.project = nn.Linear(feature_dim, embed_dim)
+        nn.init.normal_(self.project.weight, std=std * feature_dim**-0.5)
+        nn.init.zeros_(self.project.bias)
+        self.boxes = nn.Linear(BOX_EDGES, embed_dim, bias=False) if has_boxes else None
+        if self.boxes is not None:
+            nn.init.normal_(self.boxes.weight, std=std)
+
+    def forward(self, regions: Regions) -> Tensor:
+        """(B, N, F) -> (B, N, E)."""
+        x = self.project(regions.features)
+        if self.boxes is not None:
+            assert regions.boxes is not None
+            x = x + self.boxes(regions.boxes.to(x))
         return tap(self, "embedding", x)
 
 

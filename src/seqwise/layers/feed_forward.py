@@ -19,6 +19,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from .products import Linear, linear
+
 
 class _SquaredReLU(torch.autograd.Function):
     """relu(x)^2 with its derivative 2 relu(x): one saved tensor and one product less than autograd finds."""
@@ -59,13 +61,13 @@ class FeedForward(nn.Module):
 
     def __init__(self, model_dim: int, hidden_dim: int, activation: str, *, bias: bool = False):
         super().__init__()
-        self.up = nn.Linear(model_dim, hidden_dim, bias=bias)
-        self.down = nn.Linear(hidden_dim, model_dim, bias=bias)
+        self.up = Linear(model_dim, hidden_dim, bias=bias)
+        self.down = Linear(hidden_dim, model_dim, bias=bias)
         self.activation = ACTIVATIONS[activation]
 
     def hidden(self, x: Tensor) -> Tensor:
         """What W_down is given, by plain functions, without the calls of modules: (..., D) -> (..., F)."""
-        return self.activation(functional.linear(x, self.up.weight, self.up.bias))
+        return self.activation(linear(x, self.up.weight, self.up.bias))
 
     def forward(self, x: Tensor) -> Tensor:
         return self.down(self.activation(self.up(x)))  # (..., D) -> (..., F) -> (..., D)
@@ -76,14 +78,14 @@ class GatedFeedForward(nn.Module):
 
     def __init__(self, model_dim: int, hidden_dim: int, *, bias: bool = False):
         super().__init__()
-        self.gate = nn.Linear(model_dim, hidden_dim, bias=bias)
-        self.up = nn.Linear(model_dim, hidden_dim, bias=bias)
-        self.down = nn.Linear(hidden_dim, model_dim, bias=bias)
+        self.gate = Linear(model_dim, hidden_dim, bias=bias)
+        self.up = Linear(model_dim, hidden_dim, bias=bias)
+        self.down = Linear(hidden_dim, model_dim, bias=bias)
 
     def hidden(self, x: Tensor) -> Tensor:
         """As that of FeedForward."""
-        gate = functional.linear(x, self.gate.weight, self.gate.bias)
-        return functional.silu(gate) * functional.linear(x, self.up.weight, self.up.bias)
+        gate = linear(x, self.gate.weight, self.gate.bias)
+        return functional.silu(gate) * linear(x, self.up.weight, self.up.bias)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.down(functional.silu(self.gate(x)) * self.up(x))  # (..., D) -> (..., F) -> (..., D)

@@ -25,6 +25,7 @@ from .crf import LinearChainCRF
 from .feed_forward import ACTIVATIONS
 from .fused_likelihood import fused_loss
 from .notes import note
+from .products import Linear
 from .stream import Prediction, Stream, log_prob_of, only_scored
 
 LOG_TWO_PI = math.log(2 * math.pi)
@@ -38,7 +39,7 @@ class NextTokenHead(nn.Module):
 
     def __init__(self, model_dim: int, vocab_size: int, *, tied_to: nn.Embedding | None = None, bias: bool = False):
         super().__init__()
-        self.output = nn.Linear(model_dim, vocab_size, bias=bias)
+        self.output = Linear(model_dim, vocab_size, bias=bias)
         if bias:
             nn.init.zeros_(self.output.bias)
         if tied_to is None:
@@ -76,10 +77,10 @@ class MaskedTokenHead(nn.Module):
         super().__init__()
         vocab_size, embed_dim = tied_to.weight.shape
         self.activation = ACTIVATIONS[activation]
-        self.transform, self.norm = nn.Linear(model_dim, embed_dim), nn.LayerNorm(embed_dim, eps=epsilon)
+        self.transform, self.norm = Linear(model_dim, embed_dim), nn.LayerNorm(embed_dim, eps=epsilon)
         nn.init.normal_(self.transform.weight, std=0.02)
         nn.init.zeros_(self.transform.bias)
-        self.output = nn.Linear(embed_dim, vocab_size)
+        self.output = Linear(embed_dim, vocab_size)
         self.output.weight = tied_to.weight
         nn.init.zeros_(self.output.bias)
 
@@ -202,11 +203,14 @@ class LabelHead(nn.Module):
         num_labels: int,
         *,
         weights: Sequence[float] | None = None,
+        smoothing: float = 0.0,
         threshold: float = 0.5,
         rarer: int = 1,
     ):
-        """`weights` of the labels in the objective; of two labels the `rarer` one is the answer from `threshold` on."""
+        """`weights` of the labels in the objective, `smoothing` the share of it that asks for all alike; of two labels
+        the `rarer` one is the answer from `threshold` on."""
         super().__init__()
+        self.smoothing = smoothing
         self.pooling, self.threshold, self.rarer = pooling, threshold, rarer
         self.output = zero_linear(pooling.output_dim, num_labels)
         self.register_buffer("weights", None if weights is None else torch.tensor(weights), persistent=False)
@@ -220,12 +224,20 @@ class LabelHead(nn.Module):
         return log_prob_of(self.log_probs(stream), wanted.ids).unsqueeze(1)
 
     def objective(self, stream: Stream, wanted: Labels) -> Tensor:
-        """The same, each label as much as it weighs."""
-        log_probs = self.score(stream, wanted)
+        """The same, each label as much as it weighs, and part of it for every label alike."""
+        if self.smoothing:
+            every = self.log_probs(stream)
+            log_probs = (1 - self.smoothing) * log_prob_of(every, wanted.ids) + self.smoothing * every.mean(dim=1)
+            log_probs = log_probs.unsqueeze(1)
+        else:
+            log_probs = self.score(stream, wanted)
         return log_probs if self.weights is None else log_probs * self.weights[wanted.ids].unsqueeze(1)
 
     def predict(self, stream: Stream, wanted: object = None) -> Prediction:
-        log_probs = self.log_probs(stream)
+        return self.answer(self.log_probs(stream))
+
+    def answer(self, log_probs: Tensor) -> Prediction:
+        """Of (B, N), nats."""
         if log_probs.shape[1] == 2 and self.threshold != 0.5:
             is_rarer = log_probs[:, self.rarer] >= math.log(self.threshold)
             return Prediction(torch.where(is_rarer, self.rarer, 1 - self.rarer), log_probs)

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import linear, scaled_dot_product_attention
+from torch.nn.functional import scaled_dot_product_attention
 
 from .attention import attend, by_row
 from .positions import rotate
+from .products import Linear, linear
 
 
 def closed_where(is_padding: Tensor, dtype: torch.dtype) -> Tensor:
@@ -33,9 +34,9 @@ class SelfAttention(nn.Module):
     def __init__(self, model_dim: int, num_heads: int, *, bias: bool = False):
         super().__init__()
         self.num_heads = num_heads
-        self.qkv = nn.Linear(model_dim, 3 * model_dim, bias=bias)
+        self.qkv = Linear(model_dim, 3 * model_dim, bias=bias)
         self.stacked = {"qkv.weight": 3}
-        self.to_output = nn.Linear(model_dim, model_dim, bias=bias)
+        self.to_output = Linear(model_dim, model_dim, bias=bias)
 
     def forward(self, x: Tensor, mask: Tensor | None = None, turn: Tensor | None = None) -> Tensor:
         """Every place of x (B, S, D) sees every other that `mask` (B, 1, 1, S) leaves open. `turn` (S, K/2): rotary
@@ -91,10 +92,10 @@ class CrossAttention(nn.Module):
     def __init__(self, model_dim: int, num_heads: int, *, bias: bool = False):
         super().__init__()
         self.num_heads = num_heads
-        self.to_query = nn.Linear(model_dim, model_dim, bias=bias)
-        self.to_key_value = nn.Linear(model_dim, 2 * model_dim, bias=bias)
+        self.to_query = Linear(model_dim, model_dim, bias=bias)
+        self.to_key_value = Linear(model_dim, 2 * model_dim, bias=bias)
         self.stacked = {"to_key_value.weight": 2}
-        self.to_output = nn.Linear(model_dim, model_dim, bias=bias)
+        self.to_output = Linear(model_dim, model_dim, bias=bias)
 
     def keys_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
         """Of the source, (N, S, D) -> (N, H, S, K) each."""

@@ -18,7 +18,9 @@ from torch import Tensor, nn
 from .notes import note
 
 
-class SoftAlignment(nn.Module):
+class Alignment(nn.Module):
+    """(1) to (4): where to look."""
+
     def __init__(self, model_dim: int, kind: str):
         super().__init__()
         self.kind = kind
@@ -27,22 +29,34 @@ class SoftAlignment(nn.Module):
         if kind == "additive":
             self.to_key, self.to_query = nn.Linear(model_dim, model_dim), nn.Linear(model_dim, model_dim, bias=False)
             self.weigh = nn.Linear(model_dim, 1, bias=False)
-        self.combine = nn.Linear(2 * model_dim, model_dim, bias=False)
 
     def keys(self, memory: Tensor) -> Tensor:
         """What queries are compared with, once per source: (N, S, D) -> (N, S, D)."""
         return memory if self.kind == "dot" else self.to_key(memory)
 
-    def forward(self, hidden: Tensor, memory: Tensor, keys: Tensor, is_source: Tensor) -> tuple[Tensor, Tensor]:
-        """hidden (N * W, T, D), memory and keys (N, S, D), is_source (N, S) -> y (N * W, T, D), a (N * W, T, S)."""
-        (R, T, D), (N, S, _) = hidden.shape, memory.shape
+    def look(self, hidden: Tensor, keys: Tensor, is_source: Tensor) -> Tensor:
+        """hidden (N * W, T, D), keys (N, S, D), is_source (N, S) -> a (N, W * T, S)."""
+        (R, T, D), (N, S, _) = hidden.shape, keys.shape
         query = hidden.reshape(N, -1, D)  # the W hypotheses of a source side by side: its memory is not copied
         if self.kind == "additive":
             scores = self.weigh((self.to_query(query).unsqueeze(2) + keys.unsqueeze(1)).tanh()).squeeze(-1)  # (3)
         else:
             scores = query @ keys.mT  # (1) (2): (N, W * T, S)
-        scores = scores.masked_fill(~is_source.unsqueeze(1), float("-inf"))
-        attention = scores.softmax(dim=-1)  # (4)
+        attention = scores.masked_fill(~is_source.unsqueeze(1), float("-inf")).softmax(dim=-1)  # (4)
         note(self, "attention", attention.view(R, 1, T, S))
-        context = (attention @ memory).view(R, T, D)  # (5)
-        return self.combine(torch.cat([context, hidden], dim=-1)).tanh(), attention.view(R, T, S)  # (6)
+        return attention
+
+
+class SoftAlignment(Alignment):
+    """All of it: what the next token is read from."""
+
+    def __init__(self, model_dim: int, kind: str):
+        super().__init__(model_dim, kind)
+        self.combine = nn.Linear(2 * model_dim, model_dim, bias=False)
+
+    def forward(self, hidden: Tensor, memory: Tensor, keys: Tensor, is_source: Tensor) -> tuple[Tensor, Tensor]:
+        """hidden (N * W, T, D), memory and keys (N, S, D), is_source (N, S) -> y (N * W, T, D), a (N * W, T, S)."""
+        attention = self.look(hidden, keys, is_source)
+        context = (attention @ memory).view_as(hidden)  # (5)
+        seen = self.combine(torch.cat([context, hidden], dim=-1)).tanh()  # (6)
+        return seen, attention.view(*hidden.shape[:2], -1)

@@ -27,6 +27,8 @@ class Stream:
     """(B, T, width) of embeddings and of each layer, the lowest first, where a body was asked for them."""
     pooled: Tensor | None = None
     """(B, D): a vector of the whole row, where the body itself makes one."""
+    beside: Stream | None = None
+    """The other one, where two things are read together: of words, the regions of their picture."""
 
     @property
     def lengths(self) -> Tensor:

@@ -7,18 +7,25 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from ..checks import check_family
 from ..data.schema import (
+    ALIGNMENT,
+    CAPTION,
     CHOICE,
     LABEL,
     LABELS,
+    MASKED_REGION,
     MASKED_TOKEN,
     NEXT_TOKEN,
     NEXT_VALUES,
     NUMBER,
+    PICTURE,
+    PICTURES,
+    PICTURES_AND_WORDS,
     RECONSTRUCTION,
+    REGION_CLASS,
     SEQUENCE,
     SEQUENCES,
     SPAN,
@@ -30,9 +37,13 @@ from ..data.schema import (
 from ..machine import check_memory
 from .bert import SIZES as BERT_SIZES
 from .bert import BERTConfig, build_bert
+from .captioner import CaptionerConfig, build_captioner
 from .contract import HasNumParameters
 from .conv import ConvConfig, build_conv
+from .crossmodal import CrossmodalConfig, build_crossmodal
+from .draw import DRAWConfig, build_draw
 from .elmo import ELMoConfig, build_elmo
+from .glimpse import GlimpseConfig, build_glimpse
 from .gpt import SIZES as GPT_SIZES
 from .gpt import GPTConfig, build_gpt
 from .hmm import HMMConfig
@@ -68,8 +79,17 @@ class Family:
     """Settings of the tokenizer that suit it, where nothing else was asked for."""
     use: str = ""
     """The command that one goes on with; where there is none, what suits the target."""
+    starts_from: Mapping[str, str] = field(default_factory=dict)
+    """Other families whose body is a part of this one's, each with the name of that part: --from takes runs of them."""
     sizes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Settings by the name of a size, which is a setting itself: model.size."""
+
+    def named_here(self, other: str, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """The weights of another family by the names that they have in this one."""
+        part = self.starts_from.get(other)
+        if part is None:
+            return dict(weights)
+        return {name.replace("body.", f"body.{part}.", 1): tensor for name, tensor in weights.items()}
 
     @property
     def learns_by(self) -> str:
@@ -135,6 +155,8 @@ FROM_A_QUESTION = {**BY_GRADIENTS, SPAN: "gradients"}
 BY_A_STATE = {**FROM_A_QUESTION, RECONSTRUCTION: "gradients"}
 """All that was read must pass through a state of fixed size: so a row can be written again only by who understood it.
 Who still sees the row copies it, and who sees the last tokens alone never can."""
+SINGLE_PICTURES = (frozenset({"images"}),)
+"""Pixels, which what was found in pictures beforehand does not have any more."""
 MODELS = {
     "ngram": Family(
         NgramConfig,
@@ -175,6 +197,7 @@ MODELS = {
         1989,
         "the last inputs of each layer, in rings",
         "one kernel for all delays, a reach that doubles with each layer",
+        reads=(*SEQUENCES, *PICTURES),
     ),
     "rnn": Family(
         RNNConfig, build_rnn, BY_A_STATE, 1990, "h, of fixed size", "no limit on how far back an input can be felt"
@@ -236,6 +259,48 @@ MODELS = {
         2019,
         "none: it reads all of a text at once",
         "a word's vector knows what comes after it; learned once from raw text, tuned for every task",
+        reads=(*SEQUENCES, *PICTURES),
+        sizes=BERT_SIZES,
+    ),
+    "captioner": Family(
+        CaptionerConfig,
+        build_captioner,
+        {CAPTION: "gradients"},
+        2015,
+        "the decoder's h, and the places of the picture that it attends to",
+        "the source need not be words: a picture is read place by place, and each word shows where it looked",
+        reads=PICTURES_AND_WORDS,
+        tokenizer={"kind": "word", "lower_case": True},
+        use="caption",
+    ),
+    "glimpse": Family(
+        GlimpseConfig,
+        build_glimpse,
+        {LABEL: "gradients"},
+        2014,
+        "h, of fixed size, and where it looks",
+        "the cost grows with the number of glimpses, not with the picture",
+        reads=SINGLE_PICTURES,
+    ),
+    "draw": Family(
+        DRAWConfig,
+        build_draw,
+        {PICTURE: "gradients"},
+        2015,
+        "the canvas, and h and c of both networks",
+        "a picture is painted step by step, by what is still missing",
+        reads=SINGLE_PICTURES,
+        takes_part=False,
+    ),
+    "crossmodal": Family(
+        CrossmodalConfig,
+        build_crossmodal,
+        dict.fromkeys((LABEL, CHOICE, MASKED_TOKEN, MASKED_REGION, REGION_CLASS, ALIGNMENT), "gradients"),
+        2019,
+        "none: it reads all of a text and a picture at once",
+        "words and what they stand for: text and picture are read together",
+        reads=PICTURES_AND_WORDS,
+        starts_from={"bert": "words"},
         sizes=BERT_SIZES,
     ),
 }

@@ -10,18 +10,22 @@ import numpy as np
 from torch import nn
 
 from ..data.schema import (
+    ALIGNMENT,
     CHOICE,
     LABEL,
     LABELS,
+    MASKED_REGION,
     MASKED_TOKEN,
     NEXT_TOKEN,
     NEXT_VALUES,
     NUMBER,
     RECONSTRUCTION,
+    REGION_CLASS,
     SPAN,
     TAG,
     VECTOR,
     LabelSpec,
+    RegionSpec,
     Schema,
     SpanSpec,
     Spec,
@@ -38,6 +42,7 @@ from ..layers.choice_head import ChoiceHead
 from ..layers.contextual import ContextualFeatures
 from ..layers.crf import LinearChainCRF
 from ..layers.embeddings import TokenEmbedding, ValueEmbedding
+from ..layers.grounding_heads import AlignmentHead, RegionClassHead, RegionFeatureHead
 from ..layers.heads import (
     CRFTagHead,
     GaussianHead,
@@ -53,7 +58,7 @@ from ..layers.heads import (
 from ..layers.span_head import SpanHead
 from .contract import Body
 from .headed import HeadedModel
-from .siamese import COMPARED, Siamese
+from .siamese import READ_APART, Compared, Siamese
 
 FEATURE_SIZES = ("model_dim", "memory_dim", "num_layers", "character_dim", "num_filters", "num_highways")
 """Of BidirectionalLM, in the order of `feature_sizes`."""
@@ -79,11 +84,14 @@ class NeuralConfig:
     max_steps: int = 0
     """Labels: of longer texts the first and the last half of so many tokens are read; 0 reads all. Spans: tokens of a
     window, the question among them; longer passages are read in several windows."""
-    pairing: Literal["joined", "siamese", "cosine"] = "joined"
-    """Pairs of texts with a label or a number: read one behind the other, or each by itself, by the same network; or
-    the number is how near to each other the two vectors point."""
+    pairing: Literal["joined", "compared", "siamese", "cosine"] = "joined"
+    """Pairs of texts with a label or a number: read one behind the other (compared: beside that, the means of both are
+    held against each other), or each by itself, by the same network (siamese); or the number is how near to each other
+    the two vectors point (cosine)."""
     label_weights: Literal["none", "balanced"] = "none"
     """Labels: let rare ones weigh more in the objective, so that each label weighs as much as another."""
+    label_smoothing: float = 0.0
+    """Labels: share of the objective that asks for every label alike, so that none is thought to be certain."""
     threshold: float = 0.5
     """Two labels: how probable the rarer one must be to be the answer. Several labels: how probable each must be."""
     max_answer: int = 30
@@ -117,6 +125,8 @@ class NeuralConfig:
 
     def __post_init__(self) -> None:
         check_sizes(self)
+        if not 0 <= self.label_smoothing < 1:
+            raise ConfigError(f"model.label_smoothing = {self.label_smoothing} should lie in [0, 1).")
         if not 0 < self.threshold < 1:
             raise ConfigError(f"model.threshold = {self.threshold} should lie between 0 and 1.")
         if self.max_answer < 1:
@@ -184,7 +194,7 @@ def embedding_for(
     if scale is None:
         scale = embed_dim**0.5 if is_output or spec.size >= LARGE_VOCAB else 1.0
     assert isinstance(spec, TokenSpec)
-    segments = 1 if config.pairing in COMPARED else spec.num_texts
+    segments = 1 if config.pairing in READ_APART else spec.num_texts
     features = _character_features(spec, config, embed_dim)
     return TokenEmbedding(
         spec.size,
@@ -234,7 +244,7 @@ def _next_values(body: Body, width: int, config: NeuralConfig, spec: Spec) -> nn
 
 
 def _pooling(width: int, config: NeuralConfig) -> Pooling:
-    if config.pairing in COMPARED:  # there is one step, which was pooled
+    if config.pairing != "joined":  # there is one step, which was pooled
         return Pooling("last", width)
     return Pooling(config.pooling, width, both_ends=config.reads_both_ways)
 
@@ -248,7 +258,14 @@ def _label(body: Body, width: int, config: NeuralConfig, spec: Spec) -> nn.Modul
     assert isinstance(spec, LabelSpec)
     weights = balanced(spec.counts) if config.label_weights == "balanced" else None
     rarer = int(np.argmin(spec.counts)) if len(spec.counts) == 2 and spec.counts[0] != spec.counts[1] else 1
-    return LabelHead(_pooling(width, config), spec.size, weights=weights, threshold=config.threshold, rarer=rarer)
+    return LabelHead(
+        _pooling(width, config),
+        spec.size,
+        weights=weights,
+        smoothing=config.label_smoothing,
+        threshold=config.threshold,
+        rarer=rarer,
+    )
 
 
 def _labels(body: Body, width: int, config: NeuralConfig, spec: Spec) -> nn.Module:
@@ -288,6 +305,20 @@ def _span(body: Body, width: int, config: NeuralConfig, spec: Spec) -> nn.Module
     return SpanHead(width, max_answer=config.max_answer, may_lack=spec.may_lack, threshold=threshold)
 
 
+def _masked_region(body: Body, width: int, config: NeuralConfig, spec: Spec) -> nn.Module:
+    assert isinstance(spec, RegionSpec)
+    return RegionFeatureHead(width, spec.feature_dim)
+
+
+def _region_class(body: Body, width: int, config: NeuralConfig, spec: Spec) -> nn.Module:
+    assert isinstance(spec, RegionSpec)
+    return RegionClassHead(width, len(spec.names))
+
+
+def _alignment(body: Body, width: int, config: NeuralConfig, spec: Spec) -> nn.Module:
+    return AlignmentHead()
+
+
 def balanced(counts: Sequence[int]) -> list[float]:
     """A weight for each label by which all weigh alike, one in the mean over the training part."""
     seen = sum(count > 0 for count in counts)
@@ -318,6 +349,9 @@ HEADS = {
     RECONSTRUCTION: HeadKind(_next_token, sees_all=False),
     VECTOR: HeadKind(_vector, sees_all=True),
     CHOICE: HeadKind(_choice, sees_all=True),
+    MASKED_REGION: HeadKind(_masked_region, sees_all=True),
+    REGION_CLASS: HeadKind(_region_class, sees_all=True),
+    ALIGNMENT: HeadKind(_alignment, sees_all=True),
 }
 """By the kind of target."""
 
@@ -337,8 +371,8 @@ def check_sees_all(schema: Schema, setting: str) -> None:
 
 def build_model(body: nn.Module, config: NeuralConfig, schema: Schema) -> HeadedModel:
     """The body with a head for each target of the schema."""
-    siamese = _siamese(cast(Body, body), config, schema) if config.pairing in COMPARED else None
-    width = cast(Body, body).output_dim if siamese is None else siamese.output_dim
+    pairs = _pairs(cast(Body, body), config, schema) if config.pairing != "joined" else None
+    width = cast(Body, body).output_dim if pairs is None else pairs.output_dim
     heads = {
         name: HEADS[target.head].build(cast(Body, body), width, config, schema.specs[target.spec])
         for name, target in schema.targets.items()
@@ -351,7 +385,7 @@ def build_model(body: nn.Module, config: NeuralConfig, schema: Schema) -> Headed
         weights,
         schema.main_spec.size,
         max_steps=config.max_steps,
-        siamese=siamese,
+        pairs=pairs,
         carries_state=carries,
     )
     is_text = isinstance(next(iter(schema.specs.values())), TokenSpec)
@@ -363,7 +397,7 @@ def build_model(body: nn.Module, config: NeuralConfig, schema: Schema) -> Headed
     return model
 
 
-def _siamese(body: Body, config: NeuralConfig, schema: Schema) -> Siamese:
+def _pairs(body: Body, config: NeuralConfig, schema: Schema) -> Siamese | Compared:
     spec = schema.only_input()
     if not isinstance(spec, TokenSpec) or spec.num_texts != 2 or SPAN in schema.kinds:
         raise ConfigError(
@@ -372,6 +406,8 @@ def _siamese(body: Body, config: NeuralConfig, schema: Schema) -> Siamese:
     if config.pairing == "cosine" and schema.kinds != (NUMBER,):
         raise ConfigError("model.pairing = cosine says how alike two texts are, as a number; for labels take siamese.")
     pooling = Pooling(config.pooling, body.output_dim, both_ends=config.reads_both_ways)
+    if config.pairing == "compared":
+        return Compared(pooling, body.output_dim)
     return Siamese(pooling, config.pairing, begins=spec.begin != spec.boundary)
 
 

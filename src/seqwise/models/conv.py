@@ -8,7 +8,11 @@ layer; in the recurrent network: training is parallel over time.
     x_t = x_t + W f(norm(y_t))                      l-th layer, f: GELU                                      (2)
 
 Its state holds, for each layer, its last (k-1) d inputs in a ring: a step writes one place and reads k, however far the
-layer looks back. Shapes: B batch, T steps, k kernel, d dilation, R = (k-1) d ring, D model width, L layers.
+layer looks back.
+
+A picture is looked at from all sides at once, with two-dimensional kernels and shortcuts (layers/residual_grid.py).
+
+Shapes: B batch, T steps, k kernel, d dilation, R = (k-1) d ring, D model width, L layers, N cells, F features of each.
 """
 
 from __future__ import annotations
@@ -25,13 +29,14 @@ from ..data.schema import Schema
 from ..errors import ConfigError
 from ..layers.dropout import Dropout
 from ..layers.notes import is_recorded, tap
-from .build import NeuralConfig, build_model, embedding_for
+from .build import build_model, embedding_for
 from .contract import Encoded, Fields, State, only
 from .engine import NO_LIMIT, Plan, Weights, plain_ends
+from .eyes import IMAGE, SeeingConfig, eyes_for
 
 
 @dataclass(frozen=True)
-class ConvConfig(NeuralConfig):
+class ConvConfig(SeeingConfig):
     model_dim: int = 128
     """Width of the stream that the layers add to."""
     num_layers: int = 6
@@ -162,5 +167,28 @@ def _take(rows: Tensor, index: Tensor) -> Tensor:
     return rows.gather(1, index.unsqueeze(-1).expand(-1, -1, rows.shape[-1]))
 
 
+class PictureBody(nn.Module):
+    """Over height and width of a picture, in place of time: what eyes see (models/eyes.py), cell by cell."""
+
+    context = None
+    carries_state = False
+    embedding = None
+
+    def __init__(self, config: ConvConfig, schema: Schema):
+        super().__init__()
+        self.eyes = eyes_for(config, schema)
+        self.output_dim = self.eyes.output_dim
+        self.dropout = Dropout(config.dropout)
+
+    def initial_state(self, batch_size: int) -> State:
+        return State({})
+
+    def encode(self, inputs: Fields, state: State | None = None, *, with_layers: bool = False) -> Encoded:
+        seen = self.eyes(inputs[IMAGE])
+        features = self.dropout(seen.features)  # (B, N, F)
+        return Encoded.of(features, seen.is_region, None, [seen.features] if with_layers else None)
+
+
 def build_conv(config: ConvConfig, schema: Schema) -> nn.Module:
-    return build_model(ConvBody(config, schema), config, schema)
+    body = PictureBody(config, schema) if IMAGE in schema.inputs else ConvBody(config, schema)
+    return build_model(body, config, schema)

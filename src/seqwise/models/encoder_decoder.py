@@ -134,21 +134,26 @@ class PairModel(nn.Module):
 
     def score(self, batch: Batch, state: State | None = None) -> tuple[Tensor, State | None]:
         """log p of each target token, (B, T)."""
-        hidden, _ = self.body.decode(self._begun(batch), self.body.read(_sources(batch)))
+        hidden, _ = self.body.decode(self._begun(batch), self.body.read(sources_of(batch)))
         return self.head.score(Stream(hidden), batch.targets["tokens"]), None
 
     def loss(self, batch: Batch, state: State | None = None) -> Loss:
-        inputs, targets = self._begun(batch), batch.targets["tokens"]
-        read = self.body.read(_sources(batch))
-        if self.training and self.config.scheduled_sampling:
-            inputs = self._with_guesses(inputs, read)
-        hidden, _ = self.body.decode(inputs, read)
+        read = self.body.read(sources_of(batch))
+        hidden, _ = self.body.decode(self._learned_from(batch, read), read)
+        return Loss({"tokens": self._term_of(hidden, batch.targets["tokens"])})
+
+    def _learned_from(self, batch: Batch, read: State) -> Tokens:
+        """What the decoder reads in training: the target, or some guesses in its place."""
+        inputs = self._begun(batch)
+        return self._with_guesses(inputs, read) if self.training and self.config.scheduled_sampling else inputs
+
+    def _term_of(self, hidden: Tensor, targets: Tokens) -> Term:
+        """-log p of all tokens, (B, T, D) and (B, T)."""
         wanted = targets.ids
         if targets.is_token is not None:  # padding is left out before the product with the vocabulary
             hidden, wanted = hidden[targets.is_token], wanted[targets.is_token]
         smoothing = self.config.label_smoothing if self.training else 0.0
-        total = self.head.loss(hidden.flatten(0, -2), wanted.flatten(), smoothing)
-        return Loss({"tokens": Term(total, targets.count())})
+        return Term(self.head.loss(hidden.flatten(0, -2), wanted.flatten(), smoothing), targets.count())
 
     def _begun(self, batch: Batch) -> Tokens:
         """The target as it is read, (B, T): from what it begins with."""
@@ -176,12 +181,12 @@ class PairModel(nn.Module):
 
     def predict(self, batch: Batch) -> Prediction:
         """The most probable token at each step, the truth before it being known: (B, T)."""
-        hidden, _ = self.body.decode(self._begun(batch), self.body.read(_sources(batch)))
+        hidden, _ = self.body.decode(self._begun(batch), self.body.read(sources_of(batch)))
         return Prediction(self.head.expect(hidden).argmax(dim=-1))
 
     def start(self, prompt: Batch) -> tuple[Tensor, State]:
         """What the first token of the target may be; the prompt is the source."""
-        return self.step(torch.full((len(prompt),), self.begin), self.body.read(_sources(prompt)))
+        return self.step(torch.full((len(prompt),), self.begin), self.body.read(sources_of(prompt)))
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         found = read_compiled(self, tokens, state)
@@ -197,8 +202,9 @@ class PairModel(nn.Module):
 
     def align(self, batch: Batch) -> Tensor | None:
         """Where in the source each target token was looked for, (B, T, S); None where the model cannot look back."""
-        return self.body.align(self._begun(batch), self.body.read(_sources(batch)))
+        return self.body.align(self._begun(batch), self.body.read(sources_of(batch)))
 
 
-def _sources(batch: Batch) -> Fields:
+def sources_of(batch: Batch) -> Fields:
+    """All that is given beside the target."""
     return {name: field for name, field in batch.inputs.items() if name != TARGET}

@@ -23,7 +23,7 @@ from ..layers.notes import is_recorded
 from ..layers.stream import Prediction
 from .contract import Body, Encoded, EncodesFirst, Head, Loss, State, Term
 from .engine import read_compiled
-from .siamese import Siamese
+from .siamese import Compared, Siamese
 
 
 class HeadedModel(nn.Module):
@@ -38,24 +38,25 @@ class HeadedModel(nn.Module):
         vocab_size: int,
         *,
         max_steps: int = 0,
-        siamese: Siamese | None = None,
+        pairs: Siamese | Compared | None = None,
         carries_state: bool = True,
     ):
         """`heads` and the `weights` of their terms by the name of the target; `vocab_size`: answers of the main one;
-        `max_steps`: of longer rows that are answered whole, so many are read; `siamese`: two texts are read apart;
+        `max_steps`: of longer rows that are answered whole, so many are read; `pairs`: what two texts are compared by;
         `carries_state`: a text goes on from one batch to the next, where the body can."""
         super().__init__()
         self.body, self.head = body, nn.Module()  # type: ignore[assignment]
         for name, head in heads.items():
             self.head.add_module(name, head)
         self.heads = cast(dict[str, Head], dict(heads))
-        self.siamese = siamese
+        self.siamese = pairs if isinstance(pairs, Siamese) else None
+        self.compared = pairs if isinstance(pairs, Compared) else None
         self.weights, self.vocab_size, self.main = dict(weights), vocab_size, next(iter(heads))
         self.context, self.max_steps = self.body.context, max_steps
         self.continues: bool = self.main_head.continues
         self.carries_state = self.body.carries_state and self.continues and carries_state
         poolings = [getattr(head, "pooling", None) for head in heads.values()]
-        self.reads_first = siamese is None and all(getattr(pooling, "kind", "") == "first" for pooling in poolings)
+        self.reads_first = pairs is None and all(getattr(pooling, "kind", "") == "first" for pooling in poolings)
 
     @property
     def main_head(self) -> Head:
@@ -95,10 +96,10 @@ class HeadedModel(nn.Module):
         stream = self._encode(batch).stream
         return cast(Prediction, head.predict(stream, batch.targets.get(name)))
 
-    def start(self, prompt: Batch) -> tuple[Any, State]:
+    def start(self, prompt: Batch, state: State | None = None) -> tuple[Any, State]:
         """What comes after the prompt: log-probabilities (B, V), or a distribution of numbers."""
         inputs = {name: field.crop(self.context) for name, field in prompt.inputs.items()}
-        encoded = self.body.encode(inputs, self.initial_state(len(prompt)))
+        encoded = self.body.encode(inputs, state or self.initial_state(len(prompt)))
         hidden, (field,) = encoded.stream.hidden, inputs.values()
         last = hidden[torch.arange(len(prompt), device=hidden.device), field.lengths - 1]  # (B, D)
         assert encoded.state is not None
@@ -135,6 +136,8 @@ class HeadedModel(nn.Module):
             inputs = {name: field.shortened(self.max_steps) for name, field in inputs.items()}
         if self.siamese is not None:
             return self.siamese.encode(self.body, inputs, with_layers=with_layers)
+        if self.compared is not None:
+            return self.compared.encode(self.body, inputs, with_layers=with_layers)
         if self.reads_first and isinstance(self.body, EncodesFirst) and not (with_layers or is_recorded()):
             return self.body.encode_first(inputs)
         return self.body.encode(inputs, None, with_layers=with_layers)

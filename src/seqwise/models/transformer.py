@@ -29,11 +29,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import layer_norm, pad
 
-from ..data.batch import Tokens, Values
+from ..data.batch import Regions, Tokens, Values
 from ..data.schema import Schema
 from ..errors import ConfigError
 from ..kernels.arithmetic import ACTIVATIONS
 from ..layers.dropout import Dropout
+from ..layers.embeddings import TokenEmbedding
 from ..layers.feed_forward import FeedForward
 from ..layers.multi_head import CrossAttention, SelfAttention, closed_where
 from ..layers.notes import is_recorded, tap
@@ -147,11 +148,11 @@ class TransformerBody(nn.Module):
     position_table: Tensor
     target_position_table: Tensor
 
-    def __init__(self, config: TransformerConfig, schema: Schema):
+    def __init__(self, config: TransformerConfig, source_embedding: nn.Module, embedding: TokenEmbedding):
         super().__init__()
         D = config.model_dim
         self.config, self.output_dim = config, D
-        self.source_embedding, self.embedding = embeddings_for(config, schema, D, scale=config.embedding_scale)
+        self.source_embedding, self.embedding = source_embedding, embedding
         self.dropout = Dropout(config.dropout)
         self.encoder = nn.ModuleList(
             Block(config, cross=False) for _ in range(config.encoder_layers or config.num_layers)
@@ -256,7 +257,7 @@ class TransformerBody(nn.Module):
             handle.remove()
         return found[0].mean(dim=1)
 
-    def _embed(self, embedding: nn.Module, tokens: Tokens | Values, first: int, side: str) -> Tensor:
+    def _embed(self, embedding: nn.Module, tokens: Tokens | Values | Regions, first: int, side: str) -> Tensor:
         """(1) for tokens from place `first` on."""
         end = first + tokens.shape[1]
         if self.config.positions == "sinusoidal":
@@ -277,5 +278,6 @@ class TransformerBody(nn.Module):
 
 
 def build_transformer(config: TransformerConfig, schema: Schema) -> PairModel:
-    body = TransformerBody(config, schema)
+    embeddings = embeddings_for(config, schema, config.model_dim, scale=config.embedding_scale)
+    body = TransformerBody(config, *embeddings)
     return PairModel(body, config, schema, body.embedding)

@@ -43,14 +43,16 @@ def document(
     opening: str = "",
     style: str = "",
     script: str = "",
+    has_pictures: bool = False,
 ) -> str:
     """The whole page, as text to be written in UTF-8.
 
     `command` is the one that made it. `head` is HTML below the title, `opening` HTML before the list of sections.
-    `style` and `script` are the page's own, behind those of all pages.
+    `style` and `script` are the page's own, behind those of all pages. `has_pictures`: some stand in the page itself.
     """
     style, script = _shared("page.css") + style, _shared("page.js") + script
     policy = f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; base-uri 'none'"
+    policy += "; img-src data:" if has_pictures else ""
     present = [section for section in sections if section.body]
     links = "".join(map(_link, present))
     inside = "\n".join(map(_section, present))

@@ -10,6 +10,12 @@ span       questions on passages                            F1 over words, exact
 reconstruct  rows of text, to be written again                nats per token of the second copy
 choice     questions with a few choices each                accuracy
 vectors    texts, a vector of each                          none: it is embedded with, or started from
+images     pictures with one label each                     accuracy
+questions  questions on pictures                            accuracy
+captions   pictures or clips with captions                  BLEU, CIDEr
+paint      pictures, to be painted                          a bound in nats
+seen-choice  questions on pictures with a few choices each    accuracy
+seen-masked  pictures with sentences, parts of both hidden    accuracy of hidden words, pictures found
 """
 
 from __future__ import annotations
@@ -23,12 +29,19 @@ from ..checks import OUTSIDE, TASK_NAMES, check_task
 from ..data.kinds import task_for as task_for
 from ..data.kinds import task_of as task_of
 from ..errors import ConfigError, did_you_mean
+from .captions import CaptionsTask
 from .choice import ChoiceTask
+from .images import ImagesTask
 from .label import LabelTask
 from .masked import MaskedTask
 from .numbers import NumbersTask
+from .paint import PaintTask
 from .pairs import PairsTask
+from .questions import QuestionsTask
+from .questions import ask_on_picture as ask_on_picture
 from .reconstruct import ReconstructTask
+from .seen_choice import SeenChoiceTask
+from .seen_masked import SeenMaskedTask
 from .span import SpanTask
 from .tags import TagsTask
 from .task import ReadsQuestions as ReadsQuestions
@@ -49,9 +62,15 @@ TASKS: dict[str, Task] = {
     "span": SpanTask(),
     "choice": ChoiceTask(),
     "vectors": VectorsTask(),
+    "images": ImagesTask(),
+    "questions": QuestionsTask(),
+    "captions": CaptionsTask(),
+    "paint": PaintTask(),
+    "seen-choice": SeenChoiceTask(),
+    "seen-masked": SeenMaskedTask(),
 }
 
-ALSO_READ_AS = {"text": ("masked",)}
+ALSO_READ_AS = {"text": ("masked",), "images": ("paint",), "captions": ("seen-masked",)}
 """What the same data is read for by families that do not do the first."""
 
 

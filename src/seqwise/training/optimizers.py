@@ -20,15 +20,18 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ..layers.products import SMALL, has_faster, product
 from ..settings import TrainingConfig
 from .layer_rates import layers_of
 
 SLANT_PEAK, SLANT_RATIO = 0.1, 32  # of all steps, until the rate is highest; the highest rate over the lowest
+MATRICES = (2, 4)  # dimensions of weights that are matrices, and of filters over height and width
 NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)  # a, b, c: the steepest slope at zero that still ends near one
 
 
 class Muon(torch.optim.Optimizer):
-    """For the 2-D weights of hidden layers; embeddings, outputs, norms and biases belong to Adam.
+    """For the matrices of hidden layers; embeddings, outputs, norms and biases belong to Adam. Filters of convolutions
+    are matrices too: a row for each channel that comes out.
 
     A group has `parts`: how many matrices stand one above the other in each of its parameters (queries, keys, values).
     """
@@ -46,8 +49,9 @@ class Muon(torch.optim.Optimizer):
             for parameter in group["params"]:
                 if parameter.grad is None:
                     continue
-                update = self._momentum(parameter, group["momentum"])
-                for weight, part in zip(parameter.chunk(group["parts"]), update.chunk(group["parts"]), strict=True):
+                update = self._momentum(parameter, group["momentum"]).flatten(1)
+                matrix = parameter.flatten(1)  # the same numbers in the same place
+                for weight, part in zip(matrix.chunk(group["parts"]), update.chunk(group["parts"]), strict=True):
                     shape = (max(weight.shape), min(weight.shape))  # a wide matrix is turned as a tall one
                     by_shape.setdefault(shape, []).append((weight, part, group))
         for matrices in by_shape.values():
@@ -76,9 +80,20 @@ def nearest_orthogonal(matrices: Tensor, iterations: int = 3) -> Tensor:
     """(2) for a stack of tall matrices (n, rows, columns): same singular vectors, singular values near one."""
     a, b, c = NEWTON_SCHULZ
     x = matrices / matrices.norm(dim=(1, 2), keepdim=True).clamp(min=1e-7)
+    if has_faster() and x.device.type == "cpu" and x.shape[1] * x.shape[2] ** 2 >= SMALL:
+        return torch.stack([_nearest_orthogonal(matrix, iterations) for matrix in x])
     for _ in range(iterations):
         gram = x.mT @ x  # (n, columns, columns), the smaller side
         x = torch.baddbmm(x, x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), beta=a)
+    return x
+
+
+def _nearest_orthogonal(x: Tensor, iterations: int) -> Tensor:
+    """The same for one matrix of length one, by the products of oneDNN."""
+    a, b, c = NEWTON_SCHULZ
+    for _ in range(iterations):
+        gram = product(x.mT, x.mT)  # symmetric: it is its own transpose
+        x = product(x, product(gram, gram).mul_(c).add_(gram, alpha=b)).add_(x, alpha=a)
     return x
 
 
@@ -141,7 +156,7 @@ def _hidden_matrices(model: nn.Module) -> set[str]:
     return {
         name
         for name, parameter in model.named_parameters()
-        if parameter.dim() == 2
+        if parameter.dim() in MATRICES
         and id(parameter) not in tables
         and not name.startswith("head.")
         and "embedding" not in name

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from ..config import build, settings_of
 from ..data.schema import ASKED_FOR, LABEL, LABELS, NUMBER, TAG, Schema, TokenSpec
+from ..data.seen_store import SeenStore
 from ..data.span_store import SpanStore
 from ..data.text_examples import TextStore
 from ..errors import CheckpointError, ConfigError
@@ -24,11 +25,13 @@ from ..machine import check_memory
 from ..models import MODELS, Family, family, num_parameters
 from ..models.adapters import adapt, is_adapted
 from ..models.build import sees_all
+from ..models.eyes import IMAGE, EyesConfig
 from ..run import Run, RunConfig, check_free, load_weights
 from ..settings import DataConfig, TokenizerConfig, TrainingConfig
 from ..tasks import ALSO_READ_AS, Task, can_do, goal_of, task_for, task_named
 from ..wording import counted
 from .borrowed import Features
+from .encoder import Encoder, seen_by_frozen_eyes
 from .learners import LEARNERS, choose_device, freeze
 from .overrides import BUDGETS, check_overrides, check_present, check_same, moved_data
 from .request import Request
@@ -69,6 +72,10 @@ def prepare(
     features = Features.of(path) if (path := settings["model"].get("features")) else None
     if features is not None:
         schema, settings["model"] = features.spelled(schema), {**settings["model"], **features.settings()}
+    encoder = None
+    if path := settings["model"].get("encoder"):
+        encoder = Encoder.of(path, settings["model"].get("encoder_stride", ENCODER_STRIDE))
+        schema, settings["model"] = encoder.seen(schema), {**settings["model"], **encoder.settings()}
     vectors = StartVectors.of(path) if (path := settings["model"].get("embeddings")) else None
     schema = schema if vectors is None else vectors.known(schema, tell)
     stores = task.stores(data, schema, on_progress)
@@ -84,14 +91,15 @@ def prepare(
     tell(sizes_in_words(config, schema))
     if tuned := in_words(config, schema):
         tell(tuned)
-    weights = _initial_weights(base, features, vectors, config, schema, settings["model"], tell)
-    stores = limited(stores, config.training)
-    return Session(Run.create(request.out, config, schema, initial_weights=weights), task, data, stores)
+    weights = _initial_weights(base, (features, encoder), vectors, config, schema, settings["model"], tell)
+    run = Run.create(request.out, config, schema, initial_weights=weights)
+    stores = seen_by_frozen_eyes(run, limited(stores, config.training), on_progress)
+    return Session(run, task, data, stores)
 
 
 def _initial_weights(
     base: Run | None,
-    features: Features | None,
+    borrowed: tuple[Features | None, Encoder | None],
     vectors: StartVectors | None,
     config: RunConfig,
     schema: Schema,
@@ -106,7 +114,8 @@ def _initial_weights(
         if moved.started or moved.grown:
             for sentence in moved.sentences():
                 tell(sentence)
-    if features is None and vectors is None:
+    features, encoder = borrowed
+    if features is None and encoder is None and vectors is None:
         return weights
     torch.manual_seed(config.training.seed)
     model = family(config.model_name).build(config.model, schema)
@@ -115,6 +124,9 @@ def _initial_weights(
     if features is not None:
         weights = features.filled_in(model, weights)
         tell(f"features: the layers of {features.path} are read beside each word, and stay as they are")
+    if encoder is not None:
+        weights = encoder.filled_in(model, weights)
+        tell(encoder.in_words(config.model))
     return weights
 
 
@@ -122,8 +134,10 @@ def limited(stores: dict[str, Any], config: TrainingConfig) -> dict[str, Any]:
     """With as many rows of the training part as were asked for."""
     if not config.train_examples:
         return stores
-    if not isinstance(stores["train"], TextStore | SpanStore):
-        raise ConfigError("training.train_examples goes with texts that have labels, tags or questions; drop it.")
+    if not isinstance(stores["train"], TextStore | SpanStore | SeenStore):
+        raise ConfigError(
+            "training.train_examples goes with pictures, and texts that have labels, tags or questions; drop it."
+        )
     return {**stores, "train": stores["train"].sample(config.train_examples, config.seed)}
 
 
@@ -148,7 +162,7 @@ def _base_of(request: Request) -> Run | None:
     if request.start_from is None:
         return None
     base = Run.open(request.start_from)
-    if base.config.model_name != request.model:
+    if base.config.model_name not in (request.model, *family(request.model).starts_from):
         raise ConfigError(
             f"{base.path} is a {base.config.model_name} model; --model {request.model} cannot start from it."
         )
@@ -233,7 +247,10 @@ def _choose_sizes(
         rows = min(len(stores["train"]), settings["training"].get("train_examples") or len(stores["train"]))
         tuning = None if rule is None else rule(base, rows)
         has_adapter = asked.get("adapter", "none") != "none"
+        of_eyes: dict[str, Any] = {name: model[name] for name in ("widths", "eye_stride") if name in model}
         model, training = with_base(base, (model, training), schema, tuning, has_adapter=has_adapter)
+        if base.config.model_name != request.model:  # which had no eyes
+            model |= of_eyes
         training |= {"start": str(base.path.resolve()), "start_fingerprint": base.fingerprint}
         training = {name: value for name, value in training.items() if not _is_set(name, settings["training"])}
     model_config: Any = build(row.config, {**model, **asked}, section="model", where=request.where)
@@ -286,8 +303,9 @@ def transferred(base: Run, config: RunConfig, schema: Schema, asked: dict[str, A
     """The weights of the base as the new run takes them over; what starts anew starts by the run's seed."""
     torch.manual_seed(config.training.seed)
     model = family(config.model_name).build(config.model, schema)
-    weights = dict(base.load_model().state_dict())
-    changed = ", ".join(f"model.{name} = {value}" for name, value in asked.items())
+    weights = family(config.model_name).named_here(base.config.model_name, base.load_model().state_dict())
+    is_part = base.config.model_name != config.model_name  # what surrounds it starts anew, whatever was asked for
+    changed = "" if is_part else ", ".join(f"model.{name} = {value}" for name, value in asked.items())
     if isinstance(model, torch.nn.Module):
         return transfer(weights, base.schema, model, schema, where=str(base.path), changed=changed)
     try:
@@ -335,6 +353,7 @@ def resume(
     else:
         _go_back(run, checkpoint.step, checkpoint.progress, tell)
     stores = limited(task.stores(data, run.schema, on_progress), run.config.training)
+    stores = seen_by_frozen_eyes(run, stores, on_progress)
     return Session(run, task, data, stores, checkpoint)
 
 
@@ -360,6 +379,9 @@ def _check_context(model_config: Any, training: TrainingConfig) -> None:
         )
 
 
+OWN_EYES = ("widths", "blocks_per_stage", "eye_stride")
+SHOWN_OF_PICTURES = ("dropout", "label_smoothing", "pooling")
+ENCODER_STRIDE = EyesConfig().encoder_stride
 SHOWN = (
     *("order", "num_states", "state_dim", "window", "cell", "attention", "num_layers", "model_dim"),
     *("num_heads", "kernel_size"),
@@ -372,6 +394,8 @@ def sizes_in_words(config: RunConfig, schema: Schema) -> str:
     shown: Sequence[str] = (
         ("method", *SHOWN, "pooling", "crf", "characters") if sees_all(schema) else ("smoothing", *SHOWN)
     )
+    if IMAGE in schema.inputs:
+        shown = ("encoder", *SHOWN_OF_PICTURES) if settings.get("encoder") else (*OWN_EYES, *SHOWN_OF_PICTURES)
     values = {name: settings[name] for name in shown if name in settings}
     values |= {name: "by validation" for name in ("order", "num_states") if values.get(name) == 0}
     model = ", ".join(f"{name} {value}" for name, value in values.items())
@@ -379,4 +403,5 @@ def sizes_in_words(config: RunConfig, schema: Schema) -> str:
         return f"{config.model_name}: {model}"
     t = config.training
     rows = f"{t.batch_tokens:,} tokens a side" if t.batch_tokens else f"{t.batch_size} x {t.context} steps"
+    rows = f"{t.batch_size} pictures" if IMAGE in schema.inputs else rows
     return f"{config.model_name}: {model}; {t.optimizer}, rate {t.learning_rate:g}, batches of {rows}"

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...data.schema import (
+    CAPTION,
     CHOICE,
     LABEL,
     LABELS,
@@ -14,6 +15,7 @@ from ...data.schema import (
     NEXT_TOKEN,
     NEXT_VALUES,
     NUMBER,
+    PICTURE,
     RECONSTRUCTION,
     SEQUENCE,
     SPAN,
@@ -21,7 +23,7 @@ from ...data.schema import (
     VECTOR,
 )
 from ...goals.goal import Facts
-from . import answer, masked_token, next_token, next_values, reconstruction, sequence, span, tag
+from . import answer, caption, masked_token, next_token, next_values, picture, reconstruction, sequence, span, tag
 from .common import DEFAULT_MINUTES as DEFAULT_MINUTES
 from .common import fitting_heads as fitting_heads
 from .common import min_training_bytes as min_training_bytes
@@ -43,6 +45,8 @@ SIZES: dict[str, Callable[[str, Facts], Sizes]] = {
     VECTOR: answer.sizes,
     SPAN: span.sizes,
     CHOICE: answer.sizes,
+    PICTURE: picture.sizes,
+    CAPTION: caption.sizes,
 }
 """By the kind of target: of which family, given what is known of the data."""
 

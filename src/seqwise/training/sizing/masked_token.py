@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...goals.goal import Facts
+from . import pictures_and_words
 from .common import DEFAULT_MINUTES
 from .next_token import SHORT_TEXT
 
@@ -12,6 +13,8 @@ LONG_MINUTES = 20.0
 
 
 def sizes(model_name: str, facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
+    if facts.picture is not None:
+        return pictures_and_words.sizes(facts, pooling="first", context=pictures_and_words.PRETRAINED_ON)
     minutes = facts.minutes or DEFAULT_MINUTES
     context = 128 if facts.tokenizer != "char" else 256
     if facts.train_tokens < SHORT_TEXT:
