@@ -212,10 +212,13 @@ def test_while_it_is_compiled_torch_steps(monkeypatch: pytest.MonkeyPatch) -> No
     model, prompt, said = build(shape), prompt_of(shape, [3, 5]), draw(6, 2)
     entry = Nowhere("gpt_step", "gpt_step")
     monkeypatch.setitem(ENTRIES, "gpt", entry)
-    started, is_over = list[Any](), threading.Event()
+    started, is_begun, is_over = list[Any](), threading.Event(), threading.Event()
+    monkeypatch.setattr(compiled_file, "PATIENCE", 1.0)
+    monkeypatch.setattr(Entry, "began", None)
 
     def compiling(command: Any, **options: Any) -> subprocess.CompletedProcess[str]:
         started.append(command)
+        is_begun.set()
         is_over.wait(PATIENCE)
         return subprocess.CompletedProcess(command, 1, "", "given up")
 
@@ -229,6 +232,8 @@ def test_while_it_is_compiled_torch_steps(monkeypatch: pytest.MonkeyPatch) -> No
         for number, tokens in enumerate(said):
             log_probs, state = model.step(tokens, state)
             assert torch.equal(log_probs, expected[number + 1])
+    assert not started  # a text that is done by now needs no other process
+    assert is_begun.wait(PATIENCE)
     is_over.set()
     assert len(started) == 1
     assert started[0][1:] == ["-m", "seqwise.kernels.compiled", "gpt_step:gpt_step"]

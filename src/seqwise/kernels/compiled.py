@@ -22,6 +22,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 import warnings
 from functools import cache
 from pathlib import Path
@@ -51,6 +52,7 @@ FRAME = 8
 
 SIGNATURE = types.int64(*[types.int64] * 5)
 GIVE_UP = 120.0  # seconds that a process may take to compile
+PATIENCE = 0.3  # seconds, about what reading takes: a text that torch has written by then needs no compiled code
 
 
 READING = threading.Lock()
@@ -61,10 +63,14 @@ if hasattr(os, "register_at_fork"):  # a process that is forked while numba read
 class Entry:
     """A function of SIGNATURE by its machine code."""
 
+    began: float | None = None
+    """When this process first asked for any of them."""
+
     def __init__(self, module: str, function: str):
         self.module, self.function = module, function
         self._code: Any = None
         self._search: threading.Thread | None = None
+        self._is_awaited = threading.Event()
         self._failure, self._has_told = "", False
 
     def __call__(self, rank: int, ranks: int, meetings: int, met: int, frame: int) -> int:
@@ -79,9 +85,11 @@ class Entry:
         if self._code is not None:
             return True
         if self._search is None or not (self._search.is_alive() or self._failure):  # or its process was forked since
-            self._search = threading.Thread(target=self._find, daemon=True)
+            Entry.began = time.monotonic() if Entry.began is None else Entry.began
+            self._search = threading.Thread(target=self._find, args=(Entry.began + PATIENCE,), daemon=True)
             self._search.start()
         if wait:
+            self._is_awaited.set()
             self._search.join()
         if self._failure and not self._has_told:
             self._has_told = True
@@ -95,8 +103,9 @@ class Entry:
         code.compile()
         self._code = code
 
-    def _find(self) -> None:
-        """On disk, or else by another process."""
+    def _find(self, earliest: float) -> None:
+        """On disk, or else by another process; not before the first tokens are written, which it would slow down."""
+        self._is_awaited.wait(max(0.0, earliest - time.monotonic()))
         try:
             if self._read():
                 return
