@@ -119,15 +119,14 @@ class Scene:
 
 def _hidden(side: str) -> np.ndarray:
     """(S, S) bool: what a curtain at this side covers."""
-    covered, third = np.zeros((SIZE, SIZE), dtype=bool), SIZE // 3
-    covered[
-        {
-            "left": np.s_[:, :third],
-            "right": np.s_[:, -third:],
-            "top": np.s_[:third],
-            "bottom": np.s_[-third:],
-        }[side]
-    ] = True
+    covered, third, whole = np.zeros((SIZE, SIZE), dtype=bool), SIZE // 3, slice(None)
+    sides: dict[str, tuple[slice, slice]] = {
+        "left": (whole, slice(third)),
+        "right": (whole, slice(-third, None)),
+        "top": (slice(third), whole),
+        "bottom": (slice(-third, None), whole),
+    }
+    covered[sides[side]] = True
     return covered
 
 
