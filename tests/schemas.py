@@ -83,6 +83,8 @@ def of_pictures(kind: str, side: int, num_labels: int, *, vocab_size: int = 0, c
     image = ImageSpec(side, side, (0.3,) * channels, (0.4,) * channels)
     if kind == PICTURE:
         return picture_schema(image)
+    if kind == CAPTION:
+        return caption_schema(image, TokenSpec(SymbolTokenizer(vocab_size)))
     question = TokenSpec(SymbolTokenizer(vocab_size)) if vocab_size else None
     return seen_schema(image, LabelSpec([str(label) for label in range(num_labels)]), question)
 
@@ -91,7 +93,7 @@ def of_family(name: str, size: int) -> Schema:
     """What a family answers first, of what it reads; tokens, columns or labels in this number."""
     row = MODELS[name]
     kind = next(iter(row.learns))
-    if row.can_read(*SEQUENCES):
+    if row.can_read(*SEQUENCES) or kind == CAPTION:
         return of_kind(kind, size)
     return of_pictures(kind, 8, size, vocab_size=0 if row.can_read(frozenset({"images"})) else size)
 

@@ -32,8 +32,11 @@ STAGES = [
     {"training"},
     {"interop"},
     {"comparison", "inspection"},
+    {"opened_run"},
+    {"short_answers"},
     {"trained_run"},
     {"api"},
+    {"serving", "client"},
     {"cli"},
     {"__main__"},
 ]

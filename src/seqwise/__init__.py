@@ -28,6 +28,7 @@ __all__ = [
     "TrainingError",
     "__version__",
     "compare",
+    "connect",
     "continue_comparison",
     "continue_training",
     "load",
@@ -36,6 +37,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from .api import TrainedRun, compare, continue_comparison, continue_training, load, train
+    from .client import connect
     from .errors import CheckpointError, ConfigError, DataError, SeqwiseError, TrainingError
 
 
@@ -44,6 +46,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'seqwise' has no attribute '{name}'")
     if name.endswith("Error"):
         from . import errors as module
+    elif name == "connect":  # a client needs nothing that computes
+        from . import client as module  # type: ignore[no-redef]
     else:
         from . import api as module  # type: ignore[no-redef]
     return getattr(module, name)

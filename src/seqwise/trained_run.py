@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from torch import nn
-
 from .config import build
 from .data.pipes import owned
-from .data.schema import MASKED_TOKEN, PICTURE, VECTOR, TokenSpec
 from .decoding import DecodingConfig, Hypothesis, generate
-from .decoding.translate import Answer
 from .errors import ConfigError, DataError, SeqwiseError
 from .evaluation.search_report import WIDTHS, SearchReport
-from .goals import AnyGoal
-from .goals.caption import CaptionGoal
-from .goals.goal import AnswersLines, AnswersRows, OnProgress, ScoreOptions, Tell
+from .goals.goal import OnProgress, ScoreOptions, Tell
 from .goals.sequence import SequenceGoal
-from .goals.vector import no_answers
 from .inspection.options import InspectOptions
-from .layers.int8 import PRECISIONS, to_int8
-from .run import Run
+from .short_answers import ShortAnswers
 from .signatures import takes
-from .tasks import ReadsQuestions, Task, ask_on_picture, goal_of, task_named
-from .text import Tokenizer
+from .tasks import ReadsQuestions
 from .text.unseen import unseen_in
 from .training.overrides import check_present
 from .wording import all_speak_python, counted
@@ -37,83 +27,16 @@ if TYPE_CHECKING:
     import numpy as np
 
     from .data.word_vectors import WordVectors
-    from .evaluation.filling import Filling
     from .evaluation.probes import Probes
     from .evaluation.sentence_search import Hit
     from .evaluation.sentence_vectors import TextEncoder
-    from .evaluation.span_answers import FoundSpan
     from .inspection.inspect import Inspection
     from .inspection.invariances import Invariance
 
 
 @all_speak_python
-class TrainedRun:
+class TrainedRun(ShortAnswers):
     """A run folder with its model, ready to use."""
-
-    def __init__(self, path: str | Path, *, precision: str = "float32"):
-        """`precision`: weights as they were learned, "float32", or rounded to 8 bits, "int8"."""
-        self.run = Run.open(Path(path))
-        self.path, self.precision = self.run.path, precision
-        if precision not in PRECISIONS:
-            raise ConfigError(f'--precision "{precision}" is not one of {", ".join(PRECISIONS)}.')
-
-    def _facts(self) -> dict[str, str]:
-        """What the run is, without loading its model."""
-        config, unit = self.run.config, self.goal.unit.rstrip("s")
-        losses = [report["valid"] for report in self.run.read_log() if report.get("valid") is not None]
-        steps = max((report["step"] for report in self.run.read_log()), default=0)
-        facts = {"model": config.model_name, "task": config.task, "data": config.data.description}
-        main = self.run.schema.main_spec
-        if isinstance(main, TokenSpec):
-            facts["tokenizer"] = f"{main.tokenizer.kind}, {counted(main.size, 'token')}"
-        facts["trained"] = counted(steps, "step") if steps else "not yet"
-        return facts | ({"best validation": f"{min(losses):.4f} nats per {unit}"} if losses else {})
-
-    def __repr__(self) -> str:
-        facts = self._facts()
-        what = f"{facts.pop('model')} on {facts.pop('task')}"
-        told = [f"{name} {value}" for name, value in facts.items() if name != "data"]
-        return f"<TrainedRun {self.path}: {'; '.join([what, *told])}>"
-
-    def _repr_html_(self) -> str:
-        """For notebooks."""
-        left = 'style="text-align: left"'
-        rows = "".join(
-            f"<tr><th {left}>{escape(name)}</th><td {left}>{escape(value)}</td></tr>"
-            for name, value in self._facts().items()
-        )
-        return f"<table><caption>{escape(str(self.path))}</caption>{rows}</table>"
-
-    @property
-    def tokenizer(self) -> Tokenizer:
-        self._check_answers()
-        return self.run.tokenizer
-
-    @cached_property
-    def model(self) -> Any:
-        model = self.run.load_model()
-        if self.precision == "int8":
-            if not isinstance(model, nn.Module):
-                raise ConfigError(
-                    f"{self.path} is a {self.run.config.model_name}: it has no matrices that could be rounded to 8 "
-                    "bits. Leave out --precision."
-                )
-            to_int8(model)
-        return model
-
-    @property
-    def about_precision(self) -> str:
-        """What a user should know of it; empty where there is nothing."""
-        if self.precision == "float32" or self.model is None:  # the model first: it may have nothing to round
-            return ""
-        return f"weights are rounded to 8 bits; what that costs: seqwise evaluate {self.path} --precision int8"
-
-    def prompt_ids(self, prompt: str) -> list[int]:
-        """A prompt as ids, behind what stood before a text in training: the boundary token, or the one that an imported
-        vocabulary has for that."""
-        tokenizer = self.tokenizer
-        begin = self.run.schema.target(self.run.schema.main, TokenSpec).begin
-        return [begin, *tokenizer.encode(prompt).tolist()]
 
     @takes(DecodingConfig)
     def hypotheses(self, prompt: str = "", **search: Any) -> list[Hypothesis]:
@@ -125,53 +48,6 @@ class TrainedRun:
     def generate(self, prompt: str = "", **search: Any) -> str:
         """The prompt and its best continuation as text; settings as in `DecodingConfig`."""
         return prompt + self.text_after(prompt, self.hypotheses(prompt, **search)[0].tokens)
-
-    @property
-    def paints(self) -> bool:
-        """Whether it makes pictures."""
-        return self.run.schema.kind == PICTURE
-
-    def paint(self, num: int = 16, *, seed: int = 0) -> np.ndarray:
-        """Pictures with the canvas after each step, (num, steps, height, width, channels), uint8."""
-        from .decoding.painting import paint
-
-        if not self.paints:
-            raise ConfigError(f"{self.path} was trained on {self.run.config.task}: it paints no pictures.")
-        if num < 1:
-            raise ConfigError(f"num = {num} should be at least 1.")
-        return paint(self.model, num, seed=seed)
-
-    def write_painted(self, folder: str | Path, *, num: int = 16, seed: int = 0) -> list[Path]:
-        """The same as files: a page that loads nothing, all pictures, the steps of some, and an animation."""
-        from .inspection.painted import write_painted
-
-        steps = self.paint(num, seed=seed)
-        name, facts = self.path.name, self._facts()
-        command = f"seqwise generate {name} --num {num} --seed {seed}"
-        return write_painted(Path(folder), steps, title=f"What {name} paints", command=command, facts=facts)
-
-    def text_after(self, prompt: str, tokens: Sequence[int]) -> str:
-        """A continuation as it is written behind its prompt: with the space before a word that follows a word."""
-        before = self.tokenizer.encode(prompt).tolist()
-        written = self.tokenizer.decode([*before, *tokens])
-        beginning = self.tokenizer.decode(before)
-        if not written.startswith(beginning):  # tokens may complete a character that the prompt began
-            return self.tokenizer.decode(tokens)
-        is_spaced = prompt[-1:].isspace() and not beginning.endswith(prompt[-1])  # words leave spaces out
-        return written[len(beginning) :].removeprefix(" " if is_spaced else "")
-
-    @property
-    def task(self) -> Task:
-        return task_named(self.run.config.task)
-
-    @property
-    def goal(self) -> AnyGoal:
-        """What is done about what the run was trained to answer."""
-        return goal_of(self.task, self.run.schema)
-
-    def _check_answers(self) -> None:
-        if self.run.schema.kind == VECTOR:
-            raise no_answers(self.path)
 
     @takes(ScoreOptions, default=None)
     def evaluate(
@@ -235,39 +111,10 @@ class TrainedRun:
         source = owned([data], self.task.name)[0]
         return self.task.open_questions(source, self.run.schema, self.run.config.data)
 
-    @property
-    def _rows_goal(self) -> AnswersRows:
-        if not isinstance(self.goal, AnswersRows):
-            raise ConfigError(
-                f"{self.path} was trained on {self.task.name}; only labels and tags are answered row by row."
-            )
-        return self.goal
-
-    def answer_texts(self, texts: Sequence[str | Sequence[str]]) -> list[dict[str, Any]]:
-        """Labels and tags: the answer to each text, with probabilities; pairs of texts as (first, second).
-
-        >>> run.answer_texts(["a fine film"])
-        [{"label": "1", "probabilities": {"1": 0.93, "0": 0.07}}]
-        """
-        goal = self._rows_goal
-        if not isinstance(self.task, ReadsQuestions):
-            raise ConfigError(
-                f"{self.path} was trained on {self.task.name}; only models of labels and tags answer texts."
-            )
-        return list(goal.answers(self.model, self.task.questions(texts, self.run.schema), self.run.schema))
-
     def sources(self, data: str | Path | None = None, *, split: str | None = None) -> Iterator[str]:
         """Pairs: the sources of the run's own test part, or of other data."""
         opened, part = self._open(data, split, command="predict")
         return (source for source, _ in opened.parts[part])
-
-    @takes(DecodingConfig, default=None, without=("stop",))
-    def answers(self, lines: Iterable[str], *, with_alignments: bool = False, **search: Any) -> Iterator[Answer]:
-        """Pairs: an answer for each line, with scores; settings as in `DecodingConfig`, by default a beam of five."""
-        if not isinstance(self.goal, AnswersLines):
-            raise ConfigError(f"{self.path} was trained on {self.task.name}; only models of pairs answer line by line.")
-        config, schema = self.run.config.data, self.run.schema
-        return self.goal.answer_lines(self.model, lines, schema, config, with_alignments=with_alignments, **search)
 
     def report_on_search(
         self,
@@ -287,11 +134,6 @@ class TrainedRun:
         store = store if limit is None else store.pairs(limit)
         config, search = self.run.config.data, {"length_penalty": length_penalty, "length_form": length_form}
         return self.goal.report_on_search(self.model, store, self.run.schema, config, widths, **search)
-
-    @takes(DecodingConfig, default=None, without=("stop",))
-    def translate(self, text: str, **search: Any) -> str:
-        """Pairs: the best target for one source; settings as in `answers`."""
-        return next(self.answers([text], **search)).text
 
     def _open(
         self,
@@ -357,51 +199,6 @@ class TrainedRun:
     def _unseen(self) -> Any:
         opened, part = self._open(None, None)
         return self.task.store(opened, part, self.run.schema)
-
-    def fill(self, text: str, *, num: int = 5) -> list[Filling]:
-        """The most probable words for each [MASK] of a text."""
-        from .evaluation.filling import fill
-
-        if self.run.schema.kind != MASKED_TOKEN:
-            raise ConfigError(
-                f"{self.path} is a {self.run.config.model_name} model of {self.run.config.task}: it fills in no hidden "
-                "words. Train one that does: seqwise train DATA --model bert."
-            )
-        return fill(self.model, self.run.schema.input("tokens", TokenSpec), text, num=num)
-
-    def ask(self, image: str | Path, questions: Sequence[str], *, num: int = 3) -> list[dict[str, float]]:
-        """Pictures: the most probable answers to each question on one of them, with their probabilities."""
-        return ask_on_picture(self.answer_texts, self.run.schema, str(self.path), str(image), questions, num)
-
-    def answer(self, question: str, context: str, *, num: int = 1) -> list[FoundSpan]:
-        """Spans: the answers to a question that a passage holds, best first, with their probabilities and places."""
-        from .goals.span import SpanGoal
-        from .tasks.span import SpanTask
-
-        if not isinstance(self.goal, SpanGoal) or not isinstance(self.task, SpanTask):
-            raise ConfigError(
-                f"{self.path} is a {self.run.config.model_name} model of {self.run.config.task}: it finds no answers "
-                "in passages. Train one that does: seqwise train rooms --model bert, or start from it with --from."
-            )
-        asked = self.task.questions([(question, context)], self.run.schema, self.run.config.data.stride)
-        return self.goal.answer(self.model, asked, num)[0]
-
-    @takes(DecodingConfig, default=None, without=("stop",))
-    def caption(self, images: Sequence[str | Path], **search: Any) -> list[str]:
-        """Captions: a sentence about each of some files; settings as in `DecodingConfig`, by default a beam of five.
-
-        >>> run.caption(["dog.jpg"])
-        ["a brown dog runs on the grass"]
-        """
-        if not isinstance(self.goal, CaptionGoal) or not isinstance(self.task, ReadsQuestions):
-            raise ConfigError(
-                f"{self.path} is a {self.run.config.model_name} model of {self.run.config.task}: it writes no "
-                "captions. Train one that does: seqwise train FOLDER --model captioner, captions.csv being in it."
-            )
-        schema, given = self.run.schema, {name: value for name, value in search.items() if value is not None}
-        store = self.task.questions([str(image) for image in images], schema)
-        found = self.goal.answers(self.model, store, schema, self.run.config.data, **given)
-        return [str(answer["caption"]) for answer in found]
 
     def encoder(self, *, pooling: str | None = None, normalise: bool | None = None) -> TextEncoder:
         """What makes vectors of texts, by `pooling` ("mean", "cls", "last", "max"); as the run says, else the mean."""

@@ -17,14 +17,27 @@ from seqwise.comparison.baselines import (
     most_frequent_tag,
     most_frequent_target,
     naive_forecast,
+    question_alone,
     token_frequencies,
 )
 from seqwise.data.annotated import LabelledRow, TaggedRow
 from seqwise.data.examples import ExampleStore
 from seqwise.data.numbers import NumberStore
-from seqwise.data.pair_store import build_pair_store
-from seqwise.data.schema import LabelSpec, Schema, TagSpec, TokenSpec, ValueSpec, answer_schema, tag_schema
-from seqwise.data.text_examples import LabelSetColumn, TextStore, build_label_store, build_tag_store
+from seqwise.data.pair_store import Rows, build_pair_store
+from seqwise.data.schema import (
+    ImageSpec,
+    LabelSpec,
+    Schema,
+    TagSpec,
+    TokenSpec,
+    ValueSpec,
+    answer_schema,
+    seen_schema,
+    tag_schema,
+)
+from seqwise.data.seen import SeenRow
+from seqwise.data.seen_store import Pixels, SeenStore
+from seqwise.data.text_examples import AnswerColumn, LabelSetColumn, TextStore, build_label_store, build_tag_store
 from seqwise.settings import DataConfig, TokenizerConfig
 from seqwise.tasks import goal_of, task_named
 from seqwise.text import train_tokenizer
@@ -162,3 +175,24 @@ def test_the_most_frequent_target_answers_every_source() -> None:
     always_right = most_frequent_target(["ja"], build_pair_store([("a", "ja")] * 3, tokenizer, tokenizer))
     assert always_right.segments.value == pytest.approx(-100.0)
     assert -100 < found.segments.value < 0
+
+
+def test_of_questions_about_pictures_the_words_of_the_question_are_a_simple_model() -> None:
+    """Colours go with one answer, shapes with another, and nobody looks."""
+    rows = [
+        SeenRow((f"{n}.png",), (f"what {('colour', 'shape')[n % 2]} is it",), ("red", "round")[n % 2])
+        for n in range(40)
+    ]
+    tokenizer = WordTokenizer(["what", "colour", "shape", "is", "it"])
+    spec, labels = TokenSpec(tokenizer), LabelSpec(["red", "round"], [20, 20])
+    schema = seen_schema(ImageSpec(2, 2, (0.5,), (0.5,)), labels, spec)
+    tokens = Rows.of(spec.encode_texts(row.texts)[0] for row in rows)
+    answers = {"label": AnswerColumn(np.arange(40) % 2)}
+    pictures = Pixels(np.zeros((40, 1, 1, 2, 2), dtype=np.uint8))
+    store = SeenStore(pictures, np.arange(40), answers, rows, tokens)
+    found = question_alone(store.choose(np.arange(30)), store.choose(np.arange(30, 40)), schema)
+    assert found is not None
+    assert found.name == "a bag of words of the question, without the picture"
+    assert found.segments.value == 0
+    without = SeenStore(pictures, np.arange(40), answers, rows)
+    assert question_alone(without, without, schema) is None

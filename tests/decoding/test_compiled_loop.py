@@ -247,7 +247,7 @@ def test_a_chunk_is_as_long_as_it_may_take(monkeypatch: pytest.MonkeyPatch) -> N
     with torch.inference_mode(), engine("on"):
         step = compiled_step(lstm, 1)
         assert step is not None
-        writing = Writing(step, None, None, 1)  # type: ignore[arg-type]
+        writing = Writing(step)
     writing.pace.took(1, 0.001)
     assert writing.pace.num_next(1) == 50
 

@@ -14,8 +14,8 @@ from seqwise.data.batch import Batch
 from seqwise.data.pair_store import Rows
 from seqwise.data.schema import Schema, TokenSpec, caption_schema
 from seqwise.data.seen import SeenRow
-from seqwise.data.seen_store import SeenStore, Views
-from seqwise.data.specs import RegionSpec
+from seqwise.data.seen_store import Pixels, SeenStore, Views
+from seqwise.data.specs import ImageSpec, RegionSpec
 from seqwise.evaluation.captions import (
     CaptionScore,
     RowNats,
@@ -23,6 +23,7 @@ from seqwise.evaluation.captions import (
     nats_per_token,
     retrieve,
     row_nats,
+    seen_first,
     shuffled,
     words_of,
 )
@@ -158,6 +159,25 @@ def test_retrieval_is_what_scoring_every_caption_with_every_picture_finds(learne
         ranks.append(1 + int((nats < nats[list(chosen).index(row)] - 1e-6).sum()))
     assert everything.ranks.tolist() == ranks
     assert everything.median_rank == np.median(ranks)
+
+
+def test_each_picture_is_seen_once_and_nothing_changes() -> None:
+    """Clips of two lengths, three captions each."""
+    random = np.random.default_rng(0)
+    pixels = Pixels(random.integers(0, 256, (4, 2, 1, 8, 8)).astype(np.uint8), np.array([2, 1, 2, 1]))
+    words, schema = store_and_schema()
+    schema = replace(schema, specs={**schema.specs, "image": ImageSpec(8, 8, (0.5,), (0.3,), max_frames=2)})
+    store = replace(words.choose(np.arange(9)), pictures=pixels, picture_of=np.array([3, 3, 3, 1, 1, 1, 2, 2, 2]))
+    torch.manual_seed(0)
+    row = MODELS["captioner"]
+    model = row.build(row.config(model_dim=8, widths=[4, 8]), schema).eval()
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.5)
+    seen = seen_first(model, store)
+    assert isinstance(seen.pictures, Views)
+    assert len(seen.pictures) == 3
+    np.testing.assert_allclose(row_nats(model, seen).nats, row_nats(model, store).nats, atol=1e-4)
+    assert seen_first(model, seen) is seen
 
 
 def test_a_caption_is_written_for_each_picture_once(learned: Any) -> None:

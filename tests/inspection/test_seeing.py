@@ -13,7 +13,9 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 import torch
+from conftest import Terminal
 from inspection.seen_models import (
+    COLOURS,
     SIZE,
     TOKENIZER,
     Captioner,
@@ -24,18 +26,31 @@ from inspection.seen_models import (
     pictures,
     regions,
 )
+from PIL import Image
 from torch import nn
 
+from seqwise.api import TrainedRun, train
 from seqwise.data.batch import Batch, Images, Regions
-from seqwise.data.schema import ImageSpec, Schema, picture_schema
+from seqwise.data.schema import (
+    ImageSpec,
+    LabelSpec,
+    Schema,
+    TokenSpec,
+    picture_schema,
+    seen_choice_schema,
+    seen_masked_schema,
+    with_mask,
+)
 from seqwise.data.seen_store import Pixels, Views
 from seqwise.errors import ConfigError, DataError
 from seqwise.evaluation.pictures import evaluate_pictures
+from seqwise.inspection.evidence import LEFT_OUT
 from seqwise.inspection.glimpses import glimpses_of, painting_of
 from seqwise.inspection.inspect import Inspection, InspectOptions, inspect_run
 from seqwise.inspection.occlusion import occlusion, place_named
 from seqwise.inspection.page import write_inspection
-from seqwise.inspection.picture_maps import Looked, Places, picture_maps, places_of
+from seqwise.inspection.picture_maps import Heat, Looked, Places, picture_maps, places_of
+from seqwise.inspection.picture_view import LOOKS_EVERYWHERE
 from seqwise.inspection.trace import record
 from seqwise.layers.notes import note
 from seqwise.models import MODELS
@@ -106,12 +121,15 @@ def test_regions_are_hidden_one_by_one() -> None:
     features = np.zeros((2, 3, 2), dtype=np.float32)
     features[:, 1] = 0.9  # what Watcher reads of regions
     boxes = np.array([[0, 0, 0.5, 0.5], [0.5, 0, 1, 0.4], [0.2, 0.6, 0.9, 1]], dtype=np.float32)
-    found = inspect_run(Made(Watcher(grid=None), regions(), Views(features, boxes)))
+    views = Views(features, boxes, labels=np.tile([0, 1, 1], (2, 1)))
+    found = inspect_run(Made(Watcher(grid=None), regions(["sky", "dog <b>"]), views))
     assert found.seen.rests_on.most(0)[0] == pytest.approx(boxes[1])
     assert found.seen.rests_on.heat.shape == (2, 3)
     assert found.seen.picture.frames is None
     page = write_inspection([found])
-    assert page.count('class="box"') >= 1
+    assert page.count('class="box is-for"') >= 1
+    assert page.count('class="region"') >= 3
+    assert "sky, dog &lt;b&gt;, dog &lt;b&gt;" in page
     assert "and not the picture itself" in page
 
 
@@ -170,7 +188,7 @@ def test_a_captions_words_look_where_they_are_made_to() -> None:
     assert maps.places.grid == (4, 4)
     assert found.search.answers[0].tokens == [*CAPTION, TOKENIZER.boundary]
     assert all(bits >= 0 for bits in found.reading.bits[1:])
-    assert found.seen.rests_on.asked == ["the whole caption", "a", "red", "dog", "⟨end⟩"]
+    assert found.seen.rests_on.asked == ["the whole sentence", "a", "red", "dog", "⟨end⟩"]
     assert found.seen.rests_on.lost[0] == pytest.approx(found.seen.rests_on.lost[1:].sum(axis=0))
 
 
@@ -182,6 +200,10 @@ def test_attention_that_goes_everywhere_is_not_bright() -> None:
     slightly = np.full(16, 1 / 16) + 0.01 * np.eye(16)[3]
     assert 0 < maps.brightness(slightly)[3] < 0.1
     assert maps.first == 0
+    assert maps.stands_out(maps.panels[0][1])
+    assert not maps.stands_out([Heat("a", slightly)])
+    assert LOOKS_EVERYWHERE not in write_inspection([captioner()])
+    assert LOOKS_EVERYWHERE in write_inspection([asked(torch.ones(1, 1, T, N) / N)])
 
 
 def test_layers_and_heads_are_panels_of_one_title() -> None:
@@ -235,6 +257,23 @@ def test_words_and_places_look_at_each_other_in_one_stream(whole: int) -> None:
     assert [float(heat.values.sum()) for heat in to_words.panels[0][1]] == [0, 0, 0, 1, 0]
     assert int(to_words.panels[0][1][3].values.argmax()) == 9
     assert "among places" in among.title
+
+
+def test_words_of_one_stream_are_shown_among_themselves() -> None:
+    found = asked(_joint(T + N, (2, 1), (3, T + 4)))
+    (words,) = found.attention
+    assert words.weights.shape == (1, T, T)
+    assert words.weights[0, 2].tolist() == [0, 1, 0, 0, 0]
+    assert words.weights[0, 3].sum() == 0  # it looks at the picture alone
+    assert asked(torch.ones(1, 1, N, N)).attention == []
+
+
+def test_a_question_tells_which_word_and_which_place() -> None:
+    found = asked(torch.ones(1, 1, T, N) / N)
+    assert "hardly rests on any one word" in write_inspection([found])  # Watcher reads none
+    left_out = next(each for each in found.evidence.attributions if each.method == LEFT_OUT)
+    left_out.values[0] = [0.0, 1.5, 0.2]
+    assert "rests most on “<bdi>red</bdi>”: without it the answer loses 1.50 nats" in write_inspection([found])
 
 
 def test_co_attention_is_told_by_its_shape() -> None:
@@ -421,6 +460,43 @@ def test_families_show_what_they_note(name: str) -> None:
     assert "Picture" in write_inspection([found])
 
 
+def crossmodal(schema: Schema, **settings: Any) -> Any:
+    row, small = MODELS["crossmodal"], {**EYES, "model_dim": 8, "num_heads": 2, "num_layers": 2}
+    model = row.build(row.config(**small, **settings), schema)
+    torch.manual_seed(1)
+    for weight in model.parameters():
+        nn.init.normal_(weight, std=1.0)
+    return model.eval()
+
+
+def test_choices_are_weighed_with_every_place_hidden() -> None:
+    schema = seen_choice_schema(COLOURS, TokenSpec(TOKENIZER, num_texts=2), LabelSpec(["1", "2", "3"]))
+    model = crossmodal(schema)
+    found = inspect_run(Made(model, schema), "the dog\tred\tblue\ta cat")
+    assert set(found.seen.rests_on.asked) == {"red", "blue", "a cat"}
+    assert found.reading.answer == found.seen.rests_on.asked[:1]
+    chances = {option.piece: option.probability for option in found.reading.expected[-1]}
+    told = dict(zip(found.seen.rests_on.asked, np.exp(found.seen.rests_on.log_probs), strict=True))
+    assert told == pytest.approx(chances, abs=1e-5)
+    assert found.seen.rests_on.lost.shape == (3, 81)
+    assert np.abs(found.seen.rests_on.lost).max() > 1e-3
+    assert found.seen.picture.frames is not None
+    assert {FROM_WORDS, TO_WORDS} <= {maps.title for maps in found.seen.maps}
+    assert "What it rests on" in write_inspection([found])
+
+
+def test_hidden_words_rest_on_the_picture() -> None:
+    schema = seen_masked_schema(COLOURS, with_mask(TokenSpec(TOKENIZER)))
+    model = crossmodal(schema)
+    found = inspect_run(Made(model, schema), "the red dog")
+    assert found.seen.rests_on.asked == ["the whole sentence", "the", "red", "dog"]
+    costs = [-log_prob / math.log(2) for log_prob in found.seen.rests_on.log_probs[1:]]
+    assert costs == pytest.approx(found.reading.bits[1:-1], abs=1e-4)
+    assert np.isfinite(found.seen.rests_on.lost).all()
+    assert np.abs(found.seen.rests_on.lost[1:]).max() > 1e-3
+    assert "What it rests on" in write_inspection([found])
+
+
 def test_shares_of_attention_are_those_that_were_noted() -> None:
     family, schema, settings, _ = FAMILIES["soft"]
     found = inspect_run(Made(MODELS[family].build(MODELS[family].config(**settings), schema), schema), "the red dog")
@@ -444,6 +520,45 @@ def test_a_painter_shows_its_canvas_and_costs_what_it_is_scored_by() -> None:
     assert found.seen.painting.reads.shape == found.seen.painting.writes.shape == (3, 4)
     assert found.seen.painting.reads[0] == pytest.approx([0, 0, 1, 1], abs=0.1)  # it begins with all of the picture
     assert "Painted step by step" in write_inspection([found])
+
+
+# --- the command ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> TrainedRun:
+    """Dark and bright squares."""
+    folder = tmp_path_factory.mktemp("squares")
+    random = np.random.default_rng(0)
+    for label, low in (("bright", 150), ("dark", 0)):
+        (folder / "data" / label).mkdir(parents=True)
+        for number in range(12):
+            pixels = random.integers(low, low + 100, (16, 12, 3), dtype=np.uint8)
+            Image.fromarray(pixels).save(folder / "data" / label / f"{number}.png")
+    overrides = ["model.widths=[4, 8]", "model.blocks_per_stage=1"]
+    return train(folder / "data", "conv", out=folder / "run", task="images", steps=2, overrides=overrides)
+
+
+def test_a_file_is_looked_at(run: TrainedRun, terminal: Terminal, tmp_path: Path) -> None:
+    Image.fromarray(np.full((40, 20), 200, dtype=np.uint8)).save(tmp_path / "grey.jpg")  # of another size and colour
+    out, _ = terminal.done("inspect", run.path, "--image", "grey.jpg", "--json")
+    found = json.loads(out)["results"][0]
+    assert found["seen"]["picture"]["name"] == "grey.jpg"
+    assert found["reading"]["wanted"] is None
+    out, _ = terminal.done("inspect", run.path, "--row", "1", "--out", "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert "What it rests on" in page
+    assert "Wanted: " in page
+
+
+def test_what_is_no_picture_is_refused(run: TrainedRun, terminal: Terminal, tmp_path: Path) -> None:
+    (tmp_path / "text.jpg").write_text("hello")
+    (tmp_path / "empty").mkdir()
+    assert "text.jpg" in terminal.refuses("inspect", run.path, "--image", "text.jpg")
+    assert "no pictures" in terminal.refuses("inspect", run.path, "--image", "empty")
+    assert "no such file" in terminal.refuses("inspect", run.path, "--image", "missing.png")
+    assert "drop --text" in terminal.refuses("inspect", run.path, "--text", "what is it")
+    assert not list(tmp_path.glob("*.html"))
 
 
 # --- in a browser -----------------------------------------------------------------------------------------------------

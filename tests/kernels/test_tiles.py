@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import platform
+import subprocess
+import sys
 from itertools import product as pairs
 
 import numpy as np
 import pytest
 from numba import int64, njit
 
-from seqwise.kernels.arithmetic import FAST, UNIT, mix, product, share
+from seqwise.kernels.arithmetic import FAST, UNIT, address, mix, product, share
+from seqwise.kernels.tiles import highest_at
 
 WIDTHS, OUTPUTS, ROWS = (1, 15, 16, 17, 31, 36, 100), (1, 3, 4, 5, 9), range(1, 10)
 EPSILON = float(np.finfo(np.float32).eps)
@@ -27,6 +32,11 @@ def _mix(weights_at, count, rows_at, out_at, width):
 @njit(fastmath=FAST, error_model="numpy")
 def _share(rank, ranks, num, unit):
     return share(int64(rank), int64(ranks), int64(num), int64(unit))
+
+
+@njit(fastmath=FAST, error_model="numpy")
+def _highest(numbers):
+    return highest_at(address(numbers), len(numbers))
 
 
 class Matrix:
@@ -95,6 +105,19 @@ def test_a_row_alone_is_the_same_row_in_company_to_the_bit(is_int8: bool, D: int
 
 
 @each_kind
+@pytest.mark.parametrize(("N", "D", "B"), [(101, 1030, 13), (9, 5000, 7), (2100, 33, 161)])
+def test_a_product_in_panels_and_blocks_is_the_whole_to_the_bit(is_int8: bool, N: int, D: int, B: int) -> None:
+    """Of more outputs, inputs and rows than the caches are given at once."""
+    matrix, x, before = Matrix(N, D, is_int8=is_int8, has_bias=True), draw(B, D), draw(B, N, seed=2)
+    together, (expected, error) = matrix.times(x), matrix.exactly(x)
+    assert (np.abs(together - expected) <= error).all()
+    added = matrix.times(x, before)
+    for row in (0, B // 2, B - 1):
+        np.testing.assert_array_equal(matrix.times(x[row : row + 1])[0], together[row])
+        np.testing.assert_array_equal(matrix.times(x[row : row + 1], before[row : row + 1])[0], added[row])
+
+
+@each_kind
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_outputs_shared_among_ranks_are_the_whole_to_the_bit(is_int8: bool, ranks: int) -> None:
     for N, D, B in pairs((*OUTPUTS, 33), WIDTHS, (1, 3, 4, 6)):
@@ -134,3 +157,21 @@ def test_a_mixture_is_that_of_64_bits(width: int, count: int) -> None:
     size = weights.astype(np.float64) @ np.abs(rows).astype(np.float64)
     assert (np.abs(out[:width] - expected) <= EPSILON * (count + 1) * (size + 1e-30)).all()
     assert (out[width:] == 77.0).all()  # and nothing behind its end
+
+
+@pytest.mark.parametrize("count", [1, 15, 63, 64, 65, 200])
+@pytest.mark.parametrize("place", [0, 7, -1])
+def test_the_highest_of_many_is_found_wherever_it_stands(count: int, place: int) -> None:
+    numbers = -np.abs(draw(count)) - 1
+    numbers[place % count] = -0.5
+    assert _highest(numbers) == np.float32(-0.5)
+    assert _highest(np.full(count, -np.inf, np.float32)) == -np.inf
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="only x86 has processors with and without AVX")
+def test_a_processor_without_avx_computes_the_same() -> None:
+    """The tests above, compiled for the oldest one there is."""
+    environment = {**os.environ, "NUMBA_CPU_NAME": "x86-64", "NUMBA_CPU_FEATURES": ""}
+    command = [sys.executable, "-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider", __file__, "-k", "64_bits"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout[-2000:]

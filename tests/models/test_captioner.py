@@ -328,7 +328,7 @@ def test_frames_are_told_by_their_boxes_and_their_cells_averaged() -> None:
     assert frame[0, :4].tolist() == [0, 0, 1, 1]
     assert frame_of(None, is_place)[0].tolist() == [0, 1, 2, 3, 4, 5]
     m = torch.arange(6.0).view(1, 6, 1)
-    assert one_frame_before(m, frame)[0, :, 0].tolist() == [0.0, 1.0, 0.0, 1.0, 2.0, 3.0]
+    assert one_frame_before(m, boxes)[0, :, 0].tolist() == [0.0, 1.0, 0.0, 1.0, 2.0, 3.0]
     means, is_frame = mean_of_frames(m, frame, is_place)
     assert means[0, :2, 0].tolist() == [0.5, 2.5]
     assert is_frame[0].tolist() == [True, True]

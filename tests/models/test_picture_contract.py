@@ -62,6 +62,7 @@ CROSSMODAL = {
 DRAW = {"num_steps": 3, "latent_dim": 4, "model_dim": 8, "read_size": 2, "write_size": 3}
 CASES = [
     Case("conv", LABEL, {"widths": [4, 8], "pooling": "mean"}),
+    Case("bert", LABEL, {"num_layers": 1, "model_dim": 8, "num_heads": 2, "pooling": "first"}),
     Case("glimpse", LABEL, {**GLIMPSE, "num_scales": 2}, does_not_apply=LEARNS_BY_LOOKING),
     Case("glimpse", LABEL, {**GLIMPSE, "draws": 3}, does_not_apply=LEARNS_BY_LOOKING),
     Case("glimpse", LABEL, {**GLIMPSE, "where": "random"}),

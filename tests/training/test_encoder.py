@@ -144,3 +144,37 @@ def test_what_has_no_eyes_is_refused(digits: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="a run of gru on label, which has no eyes to take over"):
         prepared(digits, tmp_path / "run", f"model.encoder={tmp_path / 'adding'}")
     assert not (tmp_path / "run").exists()
+
+
+def test_a_transformer_of_patches_lends_what_it_makes_of_each(digits: Path, tmp_path: Path) -> None:
+    small = ["model.num_layers=1", "model.model_dim=16", "model.patch_size=4"]
+    seqwise.train(digits, "bert", out=tmp_path / "patches", steps=2, overrides=[*FAST, *small])
+    run = seqwise.train(
+        digits, "conv", out=tmp_path / "run", steps=2, overrides=[f"model.encoder={tmp_path / 'patches'}", *FAST]
+    )
+    images = run.unseen_store().batch(slice(0, 3)).inputs
+    lender = Run.open(tmp_path / "patches").load_model()
+    with torch.no_grad():
+        wanted = lender.body.encode(images).stream.hidden[:, 1:]
+        torch.testing.assert_close(run.model.body.eyes(images["image"]).features, wanted, atol=1e-5, rtol=1e-5)
+    eyes, weights = run.model.body.eyes, list(run.model.body.eyes.parameters())
+    assert eyes.is_frozen
+    assert not any(weight.requires_grad for weight in weights)
+
+
+def test_what_starts_from_a_run_keeps_its_body_and_answers_anew(digits: Path, looking: Path, tmp_path: Path) -> None:
+    """--from: digits that are even or odd, by the body that told digits apart."""
+    other = tmp_path / "even"
+    for folder in digits.iterdir():
+        shutil.copytree(folder, other / ("odd" if int(folder.name) % 2 else "even"), dirs_exist_ok=True)
+    told: list[str] = []
+    run = seqwise.train(
+        other, "conv", out=tmp_path / "run", steps=1, start_from=looking, overrides=FAST, tell=told.append
+    )
+    assert any("started from scratch: head.label" in sentence for sentence in told)
+    before = Run.open(looking).load_model().state_dict()
+    initial = Run.open(tmp_path / "run")
+    model = initial.build_model()
+    initial.load_initial_weights(model)
+    assert all(torch.equal(weight, before[name]) for name, weight in model.state_dict().items() if name[:5] == "body.")
+    assert run.model.head.label.output.weight.shape[0] == 2

@@ -139,6 +139,21 @@ def test_muon_turns_queries_keys_and_values_each_by_itself() -> None:
         assert values.max() < 1.3
 
 
+def test_muon_turns_the_filters_of_a_convolution_as_the_matrix_that_they_are() -> None:
+    torch.manual_seed(0)
+    filters, matrix = nn.Conv2d(3, 8, 3, bias=False), nn.Linear(27, 8, bias=False)
+    matrix.weight.data.copy_(filters.weight.data.flatten(1))
+    gradient = torch.randn(8, 3, 3, 3)
+    config = TrainingConfig(optimizer="muon", weight_decay=0.1)
+    for layer in (filters, matrix):
+        optimizers = build_optimizers(nn.Sequential(layer), config)
+        assert len(optimizers) == 1  # nothing is left to AdamW
+        for _ in range(2):
+            layer.weight.grad = gradient.reshape(layer.weight.shape)
+            optimizers[0].step()
+    torch.testing.assert_close(filters.weight.flatten(1), matrix.weight)
+
+
 def test_a_step_of_muon_has_the_length_that_the_rate_says() -> None:
     model = nn.Sequential(nn.Linear(8, 32))
     before = model[0].weight.detach().clone()

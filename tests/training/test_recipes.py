@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 from runs_by_hand import prepare
 
 import seqwise
@@ -18,6 +19,7 @@ from seqwise.data import toys
 from seqwise.data.builtin import BUILTIN, PAIR_TOYS, is_example_set
 from seqwise.data.public import PUBLIC
 from seqwise.data.schema import (
+    CAPTION,
     CHOICE,
     LABEL,
     LABELS,
@@ -31,8 +33,10 @@ from seqwise.data.schema import (
     SPAN,
     TAG,
 )
+from seqwise.data.seen_looks import is_seen_set
 from seqwise.errors import ConfigError
 from seqwise.evaluation.answers import LabelScore, LabelSetScore, NumberScore
+from seqwise.evaluation.captions import CaptionScore, RowNats
 from seqwise.evaluation.choices import ChoiceScore
 from seqwise.evaluation.entities import TagScore
 from seqwise.evaluation.forecasts import ForecastScore
@@ -109,11 +113,12 @@ def test_a_recipe_can_be_read(path: Path) -> None:
     assert recipe.minutes > 0
     assert recipe.quick, "a recipe needs a shortened form"
     for source in recipe.sources:
-        assert source.partition(":")[0] in {*BUILTIN, *PUBLIC, *PAIR_TOYS} or is_example_set(source)
+        known = source.partition(":")[0] in {*BUILTIN, *PUBLIC, *PAIR_TOYS}
+        assert known or is_example_set(source) or is_seen_set(source)
 
 
 def names_of_score(kind: str) -> set[str]:
-    one = np.ones((1, 1, 1))
+    one, one_row = np.ones((1, 1, 1)), RowNats(np.ones(1), np.ones(1, int), 1)
     scores: dict[str, Any] = {
         NEXT_TOKEN: Score(np.ones(4), np.ones(4, dtype=np.int64), 4, ""),
         NEXT_VALUES: ForecastScore(
@@ -128,6 +133,7 @@ def names_of_score(kind: str) -> set[str]:
         MASKED_TOKEN: MaskedScore(np.ones(4), np.ones(4), np.ones(4), np.ones(4, bool), np.ones(4), np.ones(4)),
         PICTURE: PictureScore(np.ones(4), np.ones(4), 4),
         RECONSTRUCTION: ReconstructionScore(np.ones(4), np.ones(4)),
+        CAPTION: CaptionScore(["a"], ["b"], [["b"]], one_row, np.zeros(1, int), one_row, None, ""),
         SEQUENCE: TranslationScore(["a"], ["b"], ["b"], Likelihood(1.0, 1, 1), ""),
     }
     return set(scores[kind].to_dict())
@@ -168,7 +174,18 @@ def test_the_settings_of_a_recipe_build(
     tagged = (f"{text.split()[2]} O\n{animal} B-animal\nsat O\n" for text, animal in rows)
     (tmp_path / "cats.conll").write_text("\n".join(tagged))
     task, labelled = file.task.name, "both.csv" if "pairing" in read_toml(path).get("model", {}) else "cats.csv"
-    other = {"pairs": "cats.tsv", "text": "cats.txt", "masked": "cats.txt", "label": labelled, "tags": "cats.conll"}
+    other = {
+        "captions": "cats",
+        "pairs": "cats.tsv",
+        "text": "cats.txt",
+        "masked": "cats.txt",
+        "label": labelled,
+        "tags": "cats.conll",
+    }
+    (tmp_path / "cats").mkdir()
+    for n in range(40):
+        Image.new("L", (16, 16), 5 * n).save(tmp_path / "cats" / f"{n}.png")
+    (tmp_path / "cats" / "captions.csv").write_text("image,caption\n" + "".join(f"{n}.png,a cat\n" for n in range(40)))
     name = file.recipe.sources[0]
     drawn = {"span": "rooms", "images": "digits8x8", "paint": "digits8x8"}
     data = name if is_example_set(name) else drawn[task] if task in drawn else str(tmp_path / other[task])

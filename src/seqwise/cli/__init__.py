@@ -21,6 +21,7 @@ from .embed_command import embed, search, similarity
 from .fill_command import fill
 from .format_commands import export, import_
 from .layer_commands import probe
+from .serve_command import serve
 from .terminal import note, say, write
 from .word_commands import words
 
@@ -340,7 +341,7 @@ def inspect(
     from .preflight import check_runs
 
     check_runs(*runs)
-    check_there([path for path in (pairs, image) if path])
+    check_there([pairs] if pairs else [])
     pairs = pairs and owned([pairs])[0]
     from ..inspection.options import InspectOptions
     from .inspecting import inspect_runs
@@ -441,6 +442,7 @@ app.command()(words)
 app.command()(embed)
 app.command()(search)
 app.command()(similarity)
+app.command()(serve)
 
 
 @app.command()

@@ -47,7 +47,8 @@ def data_get(names: Annotated[list[str], typer.Argument(help="Names from: seqwis
 @data_app.command("check")
 def data_check(
     data: Annotated[
-        list[str], typer.Argument(help="Text, pairs, labels, tags or numbers: files, a folder, or a data set.")
+        list[str],
+        typer.Argument(help="Text, pairs, labels, tags, numbers, pictures: files, a folder, or a data set."),
     ],
     task: Task = None,
     columns: Columns = None,
@@ -60,7 +61,8 @@ def data_check(
 
     Text: encoding, suspicious lines, leakage between parts, vocabulary, memory and time. Numbers: gaps, outliers,
     season. Pairs: lengths, sides that do not belong together, copies, leakage between parts. Labels and tags: how many
-    of each, lengths, texts with two labels, unknown words, leakage between parts.
+    of each, lengths, texts with two labels, unknown words, leakage between parts. Pictures: sizes, damaged files,
+    copies between parts.
     """
     from .preflight import given_data
 

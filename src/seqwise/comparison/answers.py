@@ -3,16 +3,18 @@ whether probabilities can be trusted, and what each model answers to the same ex
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
 
-from ..data.annotated import LabelledData, TaggedData
+from ..data.annotated import LabelledData, LabelledRow, TaggedData
 from ..data.examples import ExampleData, ExampleStore
 from ..data.schema import LABEL, NumberSpec, Schema, TagSpec
+from ..data.seen import SeenData, SeenRow
+from ..data.seen_store import SeenStore
 from ..data.text_examples import TextStore
 from ..evaluation.answers import AnswerScore, LabelScore, LabelSetScore, NumberScore
 from ..evaluation.entities import TagScore
@@ -21,7 +23,7 @@ from ..models.contract import Answerer, evaluating
 from ..run import Run
 from ..settings import DataConfig
 from ..tasks import Task
-from .baselines import Baseline, bag_of_words, most_frequent_answer, most_frequent_tag
+from .baselines import Baseline, bag_of_words, most_frequent_answer, most_frequent_tag, question_alone
 from .plan import MIN_SCORED
 from .timer import Timer
 
@@ -32,8 +34,8 @@ MAX_EXAMPLE_WORDS = 60
 MAX_LABELS = 30  # of which a table can be read
 MAX_CONFUSED = 20  # pairs of labels
 
-Data = ExampleData | LabelledData
-Store = ExampleStore | TextStore
+Data = ExampleData | LabelledData | SeenData
+Store = ExampleStore | TextStore | SeenStore
 
 
 class AnswerSubject:
@@ -43,12 +45,12 @@ class AnswerSubject:
         return {part: len(store) for part, store in stores.items()}
 
     def passage(self, data: Data, part: str) -> dict[str, Any]:
-        """Some examples of the part that is scored: their texts, and what should be answered."""
-        if not isinstance(data, LabelledData):
+        """Some examples of the part that is scored: texts, or the names of pictures, and what should be answered."""
+        if isinstance(data, ExampleData):
             return {}
-        rows = data.parts[part]
+        rows: Sequence[LabelledRow | SeenRow] = data.parts[part]
         examples = ((row, rows[row]) for row in rows_to_show(len(rows)).tolist())
-        return {"examples": [(row, _short(" | ".join(one.texts)), told(one.answer)) for row, one in examples]}
+        return {"examples": [(row, _short(" | ".join(_read(one))), told(one.answer)) for row, one in examples]}
 
     def take(self, task: Task, data: Data, part: str, schema: Schema, limit: int) -> tuple[Store, bool]:
         store: Store = task.store(data, part, schema)
@@ -64,6 +66,8 @@ class AnswerSubject:
         found = most_frequent_answer(train, store, scale=scale)
         if schema.kind == LABEL and isinstance(train, TextStore) and isinstance(store, TextStore):
             return replace(found, simple=bag_of_words(train, store, schema))
+        if isinstance(train, SeenStore) and isinstance(store, SeenStore):
+            return replace(found, simple=question_alone(train, store, schema))
         return found
 
     def score_options(self, model: Answerer) -> dict[str, Any]:
@@ -83,7 +87,7 @@ class AnswerSubject:
             found["reliability"] = [(one.confidence, one.share_right, one.count) for one in score.reliability]
             if len(score.names) <= MAX_LABELS:
                 found["confusion"] = {"labels": score.names, "counts": score.confusion.tolist()}
-        if isinstance(store, TextStore):
+        if isinstance(store, TextStore | SeenStore):
             found["answers"] = answers_to_show(score)
         return found
 
@@ -133,6 +137,11 @@ class TagSubject:
             "by_label": figures_by_label(score.by_type),
             "wrong_tags": wrong_tags(score),
         }
+
+
+def _read(row: LabelledRow | SeenRow) -> tuple[str, ...]:
+    """What is asked for an answer to, in words."""
+    return row.texts if isinstance(row, LabelledRow) else (row.frames[0], *row.texts)
 
 
 def _milliseconds(model: Answerer, store: Store, timer: Timer) -> float:

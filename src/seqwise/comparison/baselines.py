@@ -12,16 +12,17 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
 
-from ..data.annotated import TaggedRow
+from ..data.annotated import LabelledRow, TaggedRow
 from ..data.numbers import NumberStore
 from ..data.pair_store import PairStore
 from ..data.questions import Question
 from ..data.schema import Schema, TagSpec, TokenSpec, ValueSpec
+from ..data.seen_store import SeenStore
 from ..data.store import TokenStore
 from ..data.text_examples import TextStore
 from ..evaluation.answers import AnswerStore, LabelSetScore, NumberScore, evaluate_answers
@@ -142,6 +143,19 @@ def bag_of_words(train: TextStore, store: TextStore, schema: Schema) -> Baseline
     kind = schema.input("tokens", TokenSpec).tokenizer.kind
     score = evaluate_answers(model, store, scored="baseline")
     return Baseline(f"a bag of {TOKENS_IN_WORDS.get(kind, 'tokens')}", score.segments)
+
+
+def question_alone(train: SeenStore, store: SeenStore, schema: Schema) -> Baseline | None:
+    """The words of a question, by whoever has not seen the picture; None where nothing is asked, or it takes long."""
+    if train.tokens is None or store.tokens is None:
+        return None
+    asked = [[LabelledRow(row.texts, row.answer or "") for row in part.rows] for part in (train, store)]
+    learned, scored = (
+        TextStore(tokens, part.targets, rows)
+        for part, tokens, rows in zip((train, store), (train.tokens, store.tokens), asked, strict=True)
+    )
+    found = bag_of_words(learned, scored, replace(schema, inputs={"tokens": schema.inputs["tokens"]}))
+    return None if found is None else replace(found, name=f"{found.name} of the question, without the picture")
 
 
 def most_frequent_tag(train: Sequence[TaggedRow], store: TextStore, spec: TagSpec) -> Baseline:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..data.schema import LABEL, MASKED_TOKEN, NEXT_TOKEN, NEXT_VALUES, PICTURE, SEQUENCE
+from ..data.schema import CAPTION, LABEL, MASKED_TOKEN, NEXT_TOKEN, NEXT_VALUES, PICTURE, SEQUENCE
 from ..errors import ConfigError, did_you_mean
 from ..models import MODELS, Family
 from ..models.ngram_family import METHODS
@@ -62,12 +62,24 @@ class Entrant:
 
 
 ATTENTIONS = ("none", "dot", "general", "additive")
+SHAPES = ("two-streams", "three-encoders", "one-stream")
 FORMS: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
     ("ngram", NEXT_TOKEN): {"ngram": {"order": 0}},
     ("ngram", LABEL): {f"ngram-{method}": {"method": method} for method in METHODS},
     ("hmm", NEXT_TOKEN): {"hmm": {"num_states": 0}},
     ("hmm", NEXT_VALUES): {"hmm": {"num_states": 0}},
     ("seq2seq", SEQUENCE): {f"seq2seq-{kind}": {"attention": kind} for kind in ATTENTIONS},
+    ("captioner", CAPTION): {
+        "captioner-mean": {"attention": "none"},
+        "captioner-soft": {"attention": "soft"},
+        "captioner-hard": {"attention": "hard"},
+        "captioner-transformer": {"decoder": "transformer"},
+    },
+    ("crossmodal", LABEL): {
+        **{f"crossmodal-{shape}": {"shape": shape} for shape in SHAPES},
+        "crossmodal-words-only": {"reads": "words"},
+        "crossmodal-picture-only": {"reads": "picture"},
+    },
 }
 """By family and kind of target: the names of all forms that take part, with their settings, where it is not the family
 as it is. An order or a number of states of 0 is chosen by validation."""

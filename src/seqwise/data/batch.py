@@ -421,6 +421,11 @@ def _lengths(content: Tensor, is_step: Tensor | None) -> Tensor:
     return is_step.sum(dim=1)
 
 
+def rows_of(field: Any, num: int) -> Any:
+    """A field of one row, so many times."""
+    return field.map(lambda tensor: tensor.expand(num, *tensor.shape[1:]))
+
+
 def pad_rows(rows: Sequence[Sequence[int]], *, device: torch.device | str = "cpu") -> Tokens:
     """Rows of ids of different lengths -> one padded field."""
     longest = max(len(row) for row in rows)

@@ -14,7 +14,7 @@ from .label_folders import may_be_label_folder
 from .labelled import given_roles, has_roles, label_files, reading_of
 from .pairs import looks_like_pairs
 from .public import PUBLIC, is_label_set, is_pair_set, is_span_set, is_tag_set
-from .seen_looks import TASK_OF, given_seen_roles, is_seen_set, looks_seen
+from .seen_looks import TASK_OF, given_seen_roles, is_picture_name, is_seen_set, looks_seen
 from .source import unknown_set
 from .span_files import looks_like_questions
 from .tag_files import looks_tagged
@@ -61,6 +61,8 @@ def _asked_of_pictures(sources: Sequence[str], columns: Sequence[str]) -> str | 
     """What data asks of its pictures, by its columns or by what it holds; None where it has no pictures."""
     if "image" in (roles := given_seen_roles(columns)):
         return next((role for role in ("caption", "answer", "label") if role in roles), None)
+    if len(sources) == 1 and is_picture_name(str(sources[0])) and Path(sources[0]).is_file():
+        raise DataError(f"{sources[0]}: one picture is nothing to learn from. Give a folder of them, or a table.")
     held = looks_seen(sources)
     if len(held) > 1:
         ways = [f"--task {TASK_OF[one]}" for one in held]

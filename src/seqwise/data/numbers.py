@@ -117,15 +117,20 @@ class NumberStore:
 
 def build_number_store(data: NumberData, part: str, scaling: ValueSpec) -> NumberStore:
     rows = data.parts[part]
-    scaled = scaling.encode(data.values[: rows.stop])
+    return store_of(data.values[: rows.stop], scaling, data.name, first=rows.start)
+
+
+def store_of(values: np.ndarray, scaling: ValueSpec, name: str, *, first: int = 0) -> NumberStore:
+    """Of a series (N, C) as it was measured, nan where missing; rows before the `first` are history."""
+    scaled = scaling.encode(values)
     for row, column in np.argwhere(np.abs(scaled) > FARTHEST):  # not of what is missing
         raise DataError(
-            f"{data.name}: row {row + 1}, column {data.columns[column]}: {data.values[row, column]:g} lies "
+            f"{name}: row {row + 1}, column {scaling.columns[column]}: {values[row, column]:g} lies "
             f"{abs(scaled[row, column]):.0e} standard deviations from the training part. Mend it, or leave it empty."
         )
     is_observed = np.concatenate([np.zeros((1, scaled.shape[1]), dtype=bool), ~np.isnan(scaled)])
-    values = np.concatenate([np.zeros((1, scaled.shape[1])), np.nan_to_num(scaled)])
-    return NumberStore(values, is_observed, rows.start + 1)
+    scaled = np.concatenate([np.zeros((1, scaled.shape[1])), np.nan_to_num(scaled)])
+    return NumberStore(scaled, is_observed, first + 1)
 
 
 def open_numbers(

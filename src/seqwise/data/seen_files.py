@@ -64,7 +64,8 @@ def open_seen(config: DataConfig, asks_for: str) -> SeenData:
         found = _find(paths, asks_for, config)
     parts, notes = {part: found.parts[part] for part in PARTS if part in found.parts}, list(found.notes)
     if "train" not in parts:
-        raise DataError(f"{name}: there is nothing to train on, only {' and '.join(parts) or 'nothing'}.")
+        only = f", but for {' and '.join(parts)}" if parts else ""
+        raise DataError(". ".join([f"{name}: there is nothing to train on{only}", *notes]) + ".")
     if len(parts) > 1 and config.split is not None:
         raise ConfigError(f'{name} has parts already, and --split-at "{config.split}" would make others; drop one.')
     if config.skip_damaged:

@@ -39,6 +39,8 @@ COLUMNS = {
     "split": ("split", "part", "partition", "set"),
 }
 """By role, names of columns; the first that a table has is it."""
+ANY_FILE = ("file", "filename", "file_name", "filepath", "path", "id")
+"""Names of columns that need not be of pictures: their cells tell."""
 KNOWN_NAMES = frozenset(name for names in COLUMNS.values() for name in names)
 ASKED = {"caption": ("image", "caption"), "answer": ("image", "question", "answer"), "label": ("image", "label")}
 """By what is asked for: the columns that it takes."""
@@ -264,7 +266,7 @@ def _names_pictures(table: Table) -> bool:
     place = table.place(roles["image"].removeprefix("column ") if not table.has_header else roles["image"])
     cells = [row.cells[place] for row in table.rows[:LOOKED_AT]] if place is not None else []
     named = [str(cell[0] if isinstance(cell, tuple) and cell else cell) for cell in cells]
-    is_called = roles["image"].casefold() in COLUMNS["image"][:9]
+    is_called = roles["image"].casefold() not in ANY_FILE
     return bool(named) and (all(map(is_seen_name, named)) or (is_called and all(named)))
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from ..errors import DataError
 from ..wording import counted
@@ -28,7 +28,7 @@ from .region_files import RegionFiles
 from .scene_questions import SCENE_SETS, scene_rows
 from .seen import PictureSource, SeenRow
 from .seen_folders import SeenParts, read_idx
-from .seen_looks import FEATURE_SUFFIXES, files_below
+from .seen_looks import FEATURE_SUFFIXES, SETS, TASK_OF, files_below
 
 VALID_DIGITS = 5_000  # of the training part of mnist, the last ones
 TRANSLATED, TRANSLATED_SIDE = "translated", 60  # pixels
@@ -40,6 +40,9 @@ def read_seen_set(name: str, asks_for: str) -> SeenParts:
     """The rows of a set: labels, captions or answers as it has them; none where pictures are to be painted."""
     kind, _, form = name.partition(":")
     forms = FORMS.get(kind, ("",))
+    if asks_for not in SETS[kind]:
+        ways = " or ".join(f"--task {TASK_OF[one]}" for one in SETS[kind])
+        raise DataError(f'"{name}" has nothing that --task {TASK_OF[asks_for]} asks for. Take it with {ways}.')
     if form not in forms:
         known = ", ".join(f"{kind}:{one}" for one in forms if one) or kind
         raise DataError(f'"{name}": there is no such form of {kind}; there are: {known}.')
@@ -75,7 +78,7 @@ def _idx(name: str) -> Callable[[str], SeenParts]:
     def read(form: str) -> SeenParts:
         found = read_idx(next(iter(find_public(name).values())).parent)
         if form == TRANSLATED:
-            found.pictures = PlacedPictures(found.pictures, TRANSLATED_SIDE)
+            found.pictures = PlacedPictures(cast(PictureSource, found.pictures), TRANSLATED_SIDE)
             found.notes.append(f"each picture lies somewhere on a black one of {TRANSLATED_SIDE} x {TRANSLATED_SIDE}")
         rows = found.parts["train"]
         if len(rows) > 2 * VALID_DIGITS:
@@ -180,6 +183,8 @@ def _msvd(_: str) -> SeenParts:
     rows = [SeenRow((file,), captions.get(file.partition(".npy")[0], ())) for file in files]
     said = [row for row in rows if row.texts]
     notes = [f"features are at hand of {counted(len(rows), 'clip')}, and captions of {len(said)} of them"]
+    if not said:
+        notes.append("nothing can be learned from clips without captions: they are there to be described")
     parts = {"train": said} if said else {}
     return SeenParts({**parts, "test": [row for row in rows if not row.texts]}, RegionFiles(folder, files), notes)
 

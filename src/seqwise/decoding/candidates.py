@@ -5,6 +5,8 @@ Shapes: R hypotheses, V vocabulary, T tokens so far.
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -18,7 +20,26 @@ BEST = ENTRIES["best"]
 LARGE_VOCAB = 1024  # from here on looking into few blocks is faster than sorting all
 
 
-def adjusted(log_probs: Tensor, tokens: Tensor, config: DecodingConfig) -> Tensor:
+class Choosing(Protocol):
+    """What is said of how the next token is chosen, by all of a search's settings or by those of one text."""
+
+    @property
+    def stop(self) -> int | None: ...
+    @property
+    def never(self) -> int | None: ...
+    @property
+    def min_tokens(self) -> int: ...
+    @property
+    def temperature(self) -> float: ...
+    @property
+    def top_k(self) -> int | None: ...
+    @property
+    def top_p(self) -> float | None: ...
+    @property
+    def repetition_penalty(self) -> float: ...
+
+
+def adjusted(log_probs: Tensor, tokens: Tensor, config: Choosing) -> Tensor:
     """`log_probs` (R, V) after `tokens` (R, T): no early stop and no token that is never chosen, which is written in
     place, and in a copy what was added before less probable."""
     if config.never is not None:

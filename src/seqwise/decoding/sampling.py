@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import fields
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from ..data.batch import Batch
+from ..kernels.writing import SAMPLE
 from ..models.contract import Continues, select_rows
-from ..models.engine import Choice, Writing, compiled_step
-from .candidates import adjusted
+from ..models.engine import Writing, compiled_step
+from ..models.texts import Choice, Texts
+from .candidates import Choosing, adjusted
 from .settings import DecodingConfig, Hypothesis
 
 
@@ -44,68 +47,72 @@ def choose_steps(
     n = config.num_results
     log_probs, state = model.start(prompt)
     prompts = np.arange(len(prompt))  # those still running
-    uniform = np.stack([_uniform(config, i) for i in range(n)], axis=1) if config.method == "sample" else None  # (T, n)
     if n > 1:
         index = torch.from_numpy(prompts.repeat(n)).to(log_probs.device)
         log_probs, state = log_probs[index], select_rows(state, index)
-    tokens = np.empty((len(log_probs), 0), dtype=np.int64)
-    limit_of = np.repeat(np.array(limits, dtype=np.int64), n)
+    choices = [choice_of(config)] * len(log_probs)
+    texts = Texts.begin(choices, np.repeat(limits, n).tolist(), chances_of(config), samples=n)
     writing = None
     while True:
-        writing = writing or _writing(model, len(tokens), config, uniform)
-        found = None if writing is None else writing.go_on(log_probs, state, tokens, limit_of)
-        chosen, chosen_log_probs, following = found or (*_choose(log_probs, tokens, config, uniform), None)
+        writing = writing or loop_for(model, len(texts))
+        found = None if writing is None else writing.go_on(log_probs, state, texts)
+        chosen, chosen_log_probs, following = found or (*choose(log_probs, texts), None)
         yield (prompts[:, None] * n + np.arange(n)).reshape(-1).tolist(), chosen, chosen_log_probs
-        tokens = np.concatenate([tokens, chosen], axis=1)
-        is_over = limit_of <= tokens.shape[1]
-        if config.stop is not None:
-            is_over |= (tokens == config.stop).any(axis=1)
-        stays = np.flatnonzero(~is_over.reshape(-1, n).all(axis=1))  # prompts
+        texts.add(chosen)
+        stays = np.flatnonzero(~texts.is_over.reshape(-1, n).all(axis=1))  # prompts
         if not len(stays):
             return
+        last = texts.last
         if len(stays) < len(prompts):
             kept = (stays[:, None] * n + np.arange(n)).reshape(-1)
-            prompts, tokens, limit_of = prompts[stays], tokens[kept], limit_of[kept]
+            prompts, texts, last = prompts[stays], texts.select(kept), last[kept]
             index, sources = (torch.from_numpy(rows).to(log_probs.device) for rows in (kept, stays))
             state = select_rows(state, index, sources)
         if following is None:
-            log_probs, state = model.step(torch.from_numpy(tokens[:, -1]).to(log_probs.device), state)
+            log_probs, state = model.step(torch.from_numpy(last).to(log_probs.device), state)
         else:
             log_probs = following
 
 
-def _writing(model: Continues, num_rows: int, config: DecodingConfig, uniform: np.ndarray | None) -> Writing | None:
+def loop_for(model: Continues, num_rows: int) -> Writing | None:
     """The compiled loop, where the model has a compiled step."""
     step = compiled_step(model, num_rows) if isinstance(model, nn.Module) else None
-    if step is None:
-        return None
-    choice = Choice(
-        stop=-1 if config.stop is None else config.stop,
-        never=-1 if config.never is None else config.never,
-        min_tokens=config.min_tokens,
-        top_k=config.top_k or -1,
-        temperature=config.temperature,
-        top_p=1.0 if config.top_p is None else config.top_p,
-        penalty=config.repetition_penalty,
-    )
-    return step.write(choice, uniform, config.num_results)
+    return None if step is None else step.write()
 
 
-def _choose(
-    log_probs: Tensor, tokens: np.ndarray, config: DecodingConfig, uniform: np.ndarray | None
-) -> tuple[np.ndarray, np.ndarray]:
-    """One more token for each row, after `tokens` (R, T), and its log p: (R, 1) each."""
-    allowed = adjusted(log_probs, torch.from_numpy(tokens).to(log_probs.device), config)
-    if uniform is None:
-        chosen = allowed.argmax(dim=1)
-    else:
-        chances = torch.from_numpy(np.resize(uniform[tokens.shape[1]], len(tokens)))
-        chosen = draw(allowed, chances.to(allowed.device), config)
+def choice_of(config: DecodingConfig) -> Choice:
+    """The part of it that is about the next token."""
+    same = {part.name: getattr(config, part.name) for part in fields(Choice) if part.name != "is_sampled"}
+    return Choice(is_sampled=config.method == "sample", **same)
+
+
+def chances_of(config: DecodingConfig) -> np.ndarray:
+    """The chance behind each token of each sample of a prompt, (n, T): it depends on nothing else in the batch."""
+    if config.method != "sample":
+        return np.zeros((1, 0))
+    return np.stack([_uniform(config, number) for number in range(config.num_results)])
+
+
+def choose(log_probs: Tensor, texts: Texts) -> tuple[np.ndarray, np.ndarray]:
+    """One more token for each text and its log p, (R, 1) each. Those that choose alike are looked at together."""
+    alike: dict[tuple[Choice, int], list[int]] = {}
+    for row, key in enumerate(zip(texts.choices, texts.lengths.tolist(), strict=True)):
+        alike.setdefault(key, []).append(row)
+    chosen = torch.empty(len(texts), dtype=torch.long, device=log_probs.device)
+    for (choice, length), rows in alike.items():
+        some = slice(None) if len(alike) == 1 else rows  # all at once without a copy
+        of_these = log_probs[some]
+        allowed = adjusted(of_these, torch.from_numpy(texts.tokens[some, :length]).to(log_probs.device), choice)
+        if choice.is_sampled:
+            chances = torch.from_numpy(texts.chances[texts.settings[rows, SAMPLE], length])
+            chosen[some] = draw(allowed, chances.to(allowed.device), choice)
+        else:
+            chosen[some] = allowed.argmax(dim=1)
     found = log_probs.gather(1, chosen.unsqueeze(1))
     return chosen.unsqueeze(1).cpu().numpy(), found.cpu().double().numpy()
 
 
-def draw(log_probs: Tensor, uniform: Tensor, config: DecodingConfig) -> Tensor:
+def draw(log_probs: Tensor, uniform: Tensor, config: Choosing) -> Tensor:
     """One token per row: where a uniform number falls in the running sum of probabilities. (R, V), (R,) -> (R,)"""
     logits = log_probs.double()
     logits = (logits - logits.amax(dim=1, keepdim=True)) / config.temperature  # the highest is 0 however small that is
@@ -123,6 +130,6 @@ def draw(log_probs: Tensor, uniform: Tensor, config: DecodingConfig) -> Tensor:
 
 
 def _uniform(config: DecodingConfig, number: int) -> np.ndarray:
-    """The chance behind sample `number` of a prompt: it depends on nothing else in the batch."""
+    """The chances of sample `number` of a prompt."""
     generator = torch.Generator().manual_seed((config.seed * 1_000_003 + number) % (1 << 63))
     return torch.rand(config.max_tokens, generator=generator, dtype=torch.float64).numpy()

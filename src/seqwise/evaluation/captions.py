@@ -23,13 +23,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from sacrebleu.metrics.bleu import BLEU
+from torch import nn
 
 from .. import __version__
 from ..data.batch import Batch
 from ..data.schema import Schema, TokenSpec
-from ..data.seen_store import SeenStore
+from ..data.seen_store import Pixels, SeenStore, Views
 from ..decoding import DecodingConfig, generate
 from ..models.contract import Continues, Translator, device_of, evaluating, select_rows
+from ..models.eyes import eyes_of
 from .cider import cider
 from .segments import RESAMPLES, Metric, Segments, interval_in_words
 from .translations import BLEU_METRIC, statistics_of
@@ -250,6 +252,32 @@ def _with_interval(segments: Segments, digits: int) -> str:
 def _streams(references: Sequence[Sequence[str]]) -> list[list[Any]]:
     """The first reference of each, the second of each, …: None where there are fewer, as sacrebleu has it."""
     return [list(stream) for stream in zip_longest(*references)]
+
+
+@torch.inference_mode()
+def seen_first(model: object, store: SeenStore) -> SeenStore:
+    """The same rows with what the model's eyes make of their pictures: each is seen once, however often it is asked
+    about."""
+    found = eyes_of(model) if isinstance(model, nn.Module) else None
+    if found is None or not isinstance(store.pictures, Pixels):
+        return store
+    eyes, device = found[1], device_of(model)
+    used, places = np.unique(store.picture_of, return_inverse=True)
+    seen = [
+        eyes(store.pictures.field(used[begin : begin + ROWS]).map(lambda tensor: tensor.to(device)))
+        for begin in range(0, len(used), ROWS)
+    ]
+    longest = max(one.shape[1] for one in seen)
+    features = np.zeros((len(used), longest, seen[0].features.shape[2]), dtype=np.float32)
+    begin = 0
+    for one in seen:
+        features[begin : begin + len(one.features), : one.shape[1]] = one.features.cpu().numpy()
+        begin += len(one.features)
+    widest = max(seen, key=lambda one: one.shape[1])
+    boxes = None if widest.boxes is None else widest.boxes[0].cpu().numpy()
+    regions = np.concatenate([one.lengths.cpu().numpy() for one in seen])
+    views = Views(features, boxes, None if (regions == longest).all() else regions)
+    return replace(store, pictures=views, picture_of=places)
 
 
 @torch.inference_mode()

@@ -8,10 +8,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..data.batch import Tokens
+from ..data.batch import Tokens, rows_of
 from ..data.schema import TokenSpec
 from ..errors import ConfigError, DataError
-from ..models.contract import device_of, evaluating
+from ..models.contract import Fields, device_of, evaluating
 from ..models.headed import HeadedModel
 
 MASK = "[MASK]"
@@ -27,13 +27,17 @@ class Filling:
 
 
 @torch.inference_mode()
-def hidden_one_by_one(model: HeadedModel, spec: TokenSpec, row: Tensor, places: Tensor) -> Tensor:
-    """log p of every token at each of these places (P,) of a row (T,), hidden alone: (P, V)."""
+def hidden_one_by_one(
+    model: HeadedModel, spec: TokenSpec, row: Tensor, places: Tensor, beside: Fields | None = None
+) -> Tensor:
+    """log p of every token at each of these places (P,) of a row (T,), hidden alone: (P, V). `beside`: what is read
+    with it, such as a picture, as fields of one row."""
     found = []
     for some in places.split(READ_AT_ONCE):
         ids, each = row.repeat(len(some), 1), torch.arange(len(some), device=row.device)
         ids[each, some] = spec.special["mask"]
-        hidden = model.body.encode({"tokens": Tokens(ids)}, None).stream.hidden[each, some]  # (p, D)
+        others = {name: rows_of(field, len(some)) for name, field in (beside or {}).items()}
+        hidden = model.body.encode({**others, "tokens": Tokens(ids)}, None).stream.hidden[each, some]  # (p, D)
         found.append(_told(model, spec, hidden))
     return torch.cat(found)
 

@@ -11,8 +11,8 @@ from ..data.schema import ImageSpec, RegionSpec, Schema, TokenSpec
 from ..data.seen import SeenData
 from ..data.seen_store import SeenBatches, SeenStore
 from ..errors import ConfigError
-from ..evaluation.captions import CaptionScore, captions_of, nats_per_token, retrieve, row_nats, shuffled
-from ..models.contract import Translator, noise_for
+from ..evaluation.captions import CaptionScore, captions_of, nats_per_token, retrieve, row_nats, seen_first, shuffled
+from ..models.contract import Translator, evaluating, noise_for
 from ..settings import DataConfig, TrainingConfig
 from .goal import BatchSource, Facts, OnProgress
 from .sequence import search_settings
@@ -78,6 +78,8 @@ class CaptionGoal:
         **options: Any,
     ) -> CaptionScore:
         search = search_settings(schema, **{"max_tokens": config.caption_tokens or MAX_TOKENS, **options})
+        with evaluating(model):
+            store = seen_first(model, store)
         pictures, first, picture_of = np.unique(store.picture_of, return_index=True, return_inverse=True)
         done = 0
 

@@ -94,13 +94,18 @@ class NextValuesGoal:
         if horizon is None:
             seasons = seasons_by_column(config.season, scaling.columns)
             horizon = config.horizon or default_horizon(main_season(seasons))
-        origin = np.array([len(store)])
-        found = forecasts(model, store, origin, horizon, seed=options.get("seed") or 0)
-        middle, low, high = (scaling.decode(values)[0] for values in found)  # (h, C)
+        middle, low, high = self.forecast(model, store, schema, horizon, seed=options.get("seed") or 0)
         yield ",".join(["step", *(f"{c}{suffix}" for c in scaling.columns for suffix in ("", "_low", "_high"))])
         for step in range(horizon):
             cells = [f"{v[step, c]:.6g}" for c in range(len(scaling.columns)) for v in (middle, low, high)]
             yield ",".join([str(step + 1), *cells])
+
+    def forecast(
+        self, model: Forecaster, store: NumberStore, schema: Schema, horizon: int, *, seed: int = 0
+    ) -> tuple[np.ndarray, ...]:
+        """What comes after a series, and the ends of its 95 % interval: (h, C) each."""
+        found = forecasts(model, store, np.array([len(store)]), horizon, seed=seed)
+        return tuple(_values(schema).decode(values)[0] for values in found)
 
     def next_command(self, path: str) -> str:
         return f"seqwise predict {path} --horizon 24"

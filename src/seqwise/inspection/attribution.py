@@ -28,7 +28,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..data.batch import Batch, Tokens
+from ..data.batch import Batch, Tokens, rows_of
 from ..data.schema import LABEL, LABELS, NUMBER
 from ..layers.stream import Prediction
 from ..models.contract import Answerer, AnswersSeveral, device_of, evaluating, in_64_bits
@@ -116,11 +116,6 @@ class Asked:
         with torch.inference_mode(), evaluating(self.model):
             for first in range(0, tokens.shape[0], ROWS):
                 yield self.scores(take_rows(tokens, slice(first, first + ROWS))).double().cpu()
-
-
-def rows_of(one: Any, num: int) -> Any:
-    """A field of one row, so many times."""
-    return one.map(lambda tensor: tensor.expand(num, *tensor.shape[1:]))
 
 
 # -- rows that are changed ---------------------------------------------------------------------------------------------

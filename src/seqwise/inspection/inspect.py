@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
 from itertools import islice
@@ -342,8 +342,7 @@ class _Inspector:
         apart = None if steps is None else (steps, length)
         self.found.attention = attention_maps(self.reading.trace, length, apart)
         if self.reading.picture is not None:
-            size = (self.num_words, self.num_words)
-            self.found.attention = [each for each in self.found.attention if each.weights.shape[1:] == size]
+            self.found.attention = [one for each in self.found.attention for one in self._among_words(each)]
             if not self.found.attention:
                 self._absent("attention", "no word looks at another one here; see under picture where it was looked.")
             return
@@ -353,6 +352,15 @@ class _Inspector:
             self._absent(
                 "attention", f"{self.found.family} has no attention here: what it knows of the past is in its state."
             )
+
+    def _among_words(self, found: AttentionMap) -> list[AttentionMap]:
+        """What words look at of each other, where they do; of one stream of words and places, the part of the words."""
+        T, size = self.num_words, found.weights.shape[1:]
+        places = None if self.found.seen is None else self.found.seen.places
+        joint = () if places is None or not T else (T + len(places.boxes), T + len(places.boxes) + 1)
+        if size[0] != size[1] or size[0] not in (T, *joint):
+            return []
+        return [replace(found, weights=found.weights[:, :T, :T])]
 
     def _flow(self) -> None:
         if not self.is_neural:
@@ -443,7 +451,8 @@ class _Inspector:
         return [int(token) for token in np.argsort(-counts, kind="stable") if counts[token]]
 
     def _near(self, word: str, near: Sequence[tuple[int, float]]) -> Neighbours:
-        return Neighbours(word, [(self._piece(token), cosine) for token, cosine in near])
+        known = self.tokenizer.vocab_size  # behind these stand tokens that no text has
+        return Neighbours(word, [(self._piece(token), cosine) for token, cosine in near if token < known])
 
     def _analogy(self, space: EmbeddingSpace, asked: str) -> Neighbours:
         words = asked.split()

@@ -23,15 +23,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..data.batch import Batch, Images, Regions
+from ..data.batch import Batch, Images, Regions, rows_of
 from ..models.contract import device_of, evaluating
 from ..pages.pictures import Box, as_box
-from .attribution import rows_of
 
 ROWS = 32  # that are scored at once
 MAX_CELLS = 10  # along the longer side
 SPAN = 2  # cells of a hidden place, in each direction
 MIN_LOST = 0.1  # nats: below, an answer hardly rests on any one place
+MOST = 700.0  # nats
 IMAGE = "image"
 
 Scores = Callable[[Batch], Tensor]
@@ -83,7 +83,7 @@ def occlusion(
     """Of one row. `fill`: what hidden pixels are painted in, from 0 to 255 for each channel."""
     seen = batch.inputs[IMAGE]
     with torch.inference_mode(), evaluating(model):
-        whole = scores(batch.to(device_of(model))).double().cpu().numpy()  # (1, K)
+        whole = _finite(scores(batch.to(device_of(model))))  # (1, K)
         if isinstance(seen, Regions):
             boxes = _boxes(seen)
             lost = whole.T - _scored(model, scores, batch, _without_regions(seen)).T
@@ -115,9 +115,14 @@ def _scored(model: object, scores: Scores, batch: Batch, hidden: Iterator[Images
                 for fields in (batch.inputs, batch.targets)
             )
             rows = Batch({**inputs, IMAGE: _joined(waiting)}, targets)
-            found.append(scores(rows.to(device_of(model))))
+            found.append(_finite(scores(rows.to(device_of(model)))))
             waiting = []
-    return torch.cat(found).double().cpu().numpy()
+    return np.concatenate(found)
+
+
+def _finite(log_probs: Tensor) -> np.ndarray:
+    """What is impossible has no difference: it counts as very improbable."""
+    return log_probs.double().clamp(min=-MOST).cpu().numpy()
 
 
 def _joined(rows: Sequence[Images | Regions]) -> Images | Regions:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -44,6 +44,8 @@ class Places:
     """(N,)."""
     grid: tuple[int, int] | None = None
     """Rows and columns, where the regions of each frame are cells of a grid, row by row."""
+    names: list[str] = field(default_factory=list)
+    """What each region shows, where somebody said."""
 
     @property
     def num_frames(self) -> int:
@@ -122,6 +124,10 @@ class Maps:
         """The panel that is shown before one is chosen: of the last layer the mean over its heads."""
         means = [number for number, (name, _) in enumerate(self.panels) if not HEAD.search(name)]
         return means[-1] if means else 0
+
+    def stands_out(self, found: Sequence[Heat]) -> bool:
+        """Whether some place has more than twice an even share."""
+        return self.even is None or max(float(heat.values.max()) for heat in found) > 2 * self.even
 
     def brightness(self, values: np.ndarray) -> np.ndarray:
         """From 0 to 1: nothing up to an even share, all at four of them, or at the largest value where that is more."""

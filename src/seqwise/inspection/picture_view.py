@@ -17,6 +17,7 @@ from ..pages.pictures import Box, Drawn, Tile, as_box, heat, image, shared, sign
 from ..pages.quantities import number, per_cent
 from ..pages.text import visible
 from ..wording import counted
+from .evidence import LEFT_OUT, Evidence
 from .glimpses import Glimpses, Painting
 from .inspect import Inspection
 from .occlusion import MIN_LOST, Occlusion, place_named
@@ -27,6 +28,7 @@ from .seen_picture import SeenPicture
 MAX_BOXES = 12  # that are drawn above a picture: those with the largest shares
 BLANK = np.full((64, 64, 1), 128, dtype=np.uint8)  # where only regions are known and no picture
 MAX_NAME = 40  # characters
+LOOKS_EVERYWHERE = "It looks everywhere alike here: no place has more than twice an even share."
 
 
 def picture(one: Inspection, place: int, scales: Scales) -> str:
@@ -38,6 +40,7 @@ def picture(one: Inspection, place: int, scales: Scales) -> str:
         view.defs
         + _whole(one, view)
         + ("" if seen.rests_on is None else _rests_on(seen.rests_on, view))
+        + ("" if one.evidence is None else _word_that_counts(one.evidence))
         + maps
         + ("" if seen.glimpses is None else _glimpses(seen.glimpses, view, place, scales))
         + ("" if seen.painting is None else _painting(seen.painting, place))
@@ -61,6 +64,8 @@ class _View:
 def _whole(one: Inspection, view: _View) -> str:
     """The picture, and what was said of it, where the tab Answer does not tell that."""
     body = f"<p>{shown(view.seen.picture.name)}: what was found in it is known, and not the picture itself.</p>"
+    if not view.has_pixels and view.seen.places is not None and view.seen.places.names:
+        body = f"<div>{body}{_figure([Tile(_found(view.seen.places, view.frame(0)), '')])}</div>"
     if view.has_pixels:
         several = len(view.frames) > 1
         drawings = [
@@ -80,6 +85,16 @@ def _whole(one: Inspection, view: _View) -> str:
         options = "".join(_row(option.piece, per_cent(option.probability)) for option in one.reading.expected[-1])
         told += titled_table("Answers", ["answer", "probability"], options, kind="spans")
     return f'<div class="side-by-side">{body}<div>{told}</div></div>'
+
+
+def _found(places: Places, drawn: Drawn) -> str:
+    """Regions with what they show."""
+    inside, names = drawn.shown(is_grey=True), [visible(name, limit=MAX_NAME) for name in places.names]
+    for box, name in zip(places.boxes, names, strict=True):
+        x, y = box[0] * drawn.width + 1, box[1] * drawn.height + 4
+        inside += drawn.rectangle(as_box(box), "window")
+        inside += f'<text class="region" x="{x:.1f}" y="{y:.1f}" font-size="3.4">{escape(name)}</text>'
+    return drawn.svg(inside, f"What was found in the picture: {', '.join(names)}", kind="seen is-large")
 
 
 # -- parts -------------------------------------------------------------------------------------------------------------
@@ -118,12 +133,14 @@ def _drawn(shares: np.ndarray, view: _View, places: Places | None, *, is_signed:
     drawn, here = view.frame(frame), np.flatnonzero(places.frames == frame)
     if places.grid is not None:
         return drawn.shown(is_grey=True) + drawn.overlay(paint(shares[here].reshape(places.grid))), frame
+    outlines = "".join(drawn.rectangle(as_box(places.boxes[at]), "region") for at in here)
     strongest = here[np.argsort(-np.abs(shares[here]))][:MAX_BOXES]
+    kinds = ("box is-for", "box is-against") if is_signed else ("box", "box")
     boxes = "".join(
-        drawn.rectangle(as_box(places.boxes[at]), "box is-against" if shares[at] < 0 else "box", abs(float(shares[at])))
+        drawn.rectangle(as_box(places.boxes[at]), kinds[int(shares[at] < 0)], abs(float(shares[at])))
         for at in strongest
     )
-    return drawn.shown(is_grey=True) + boxes, frame
+    return drawn.shown(is_grey=True) + outlines + boxes, frame
 
 
 def _largest(values: np.ndarray, places: Places | None) -> tuple[str, float]:
@@ -136,6 +153,8 @@ def _largest(values: np.ndarray, places: Places | None) -> tuple[str, float]:
     else:
         frame, box, is_clip = int(places.frames[most]), as_box(places.boxes[most]), places.num_frames > 1
     where = place_named(box) if box != (0.0, 0.0, 1.0, 1.0) else ""
+    if places is not None and places.names and values.ndim == 1 and places.names[most]:
+        where = f"{places.names[most]}, {where}".rstrip(", ")
     told = f"frame {frame + 1}, {where}".rstrip(", ") if is_clip else where or "the whole picture"
     return told, float(values.flat[most])
 
@@ -170,7 +189,8 @@ def _panel(maps: Maps, name: str, found: Sequence[Heat], view: _View) -> str:
         drawings.append(Tile(view.frame(frame).svg(inside, f"{word}: most on {where}, {told}"), word, below))
         rows += _row(one.name, escape(where), told, *([number(one.spread, 1)] if maps.even is not None else []))
     heads = ["", "most on", *(["share", "as if over so many places"] if maps.even is not None else ["length"])]
-    return _figure(drawings) + _behind(f"{maps.title}, {name}".removesuffix(", "), heads, rows)
+    alike = f"<p>{LOOKS_EVERYWHERE}</p>" if not maps.stands_out(found) else ""
+    return alike + _figure(drawings) + _behind(f"{maps.title}, {name}".removesuffix(", "), heads, rows)
 
 
 # -- what it rests on --------------------------------------------------------------------------------------------------
@@ -198,6 +218,20 @@ def _rests_on(found: Occlusion, view: _View) -> str:
         + _figure(drawings)
         + _behind("What it rests on", heads, rows)
         + ("" if found.by_frame is None else _frames(found, found.by_frame))
+    )
+
+
+def _word_that_counts(found: Evidence) -> str:
+    """Of a question: the word without which the answer loses most."""
+    lost = next((each.values[0] for each in found.attributions if each.method == LEFT_OUT), np.zeros(0))
+    if not len(lost):
+        return ""
+    word, nats = found.words[int(lost.argmax())], float(lost.max())
+    if nats < MIN_LOST:
+        return "<p>It hardly rests on any one word of the question; see under answer.</p>"
+    return (
+        f"<p>Of the question it rests most on “{shown(word, limit=MAX_NAME)}”: without it the answer loses "
+        f"{number(nats, 2)} nats against all others; see under answer.</p>"
     )
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import torch
 
 from ..data.annotated import LabelledRow
-from ..data.batch import Batch
+from ..data.batch import Batch, rows_of
 from ..data.choices import build_choice_store
 from ..data.schema import Schema, TokenSpec
 from ..errors import DataError
-from ..models.contract import device_of, evaluating
+from ..models.contract import Fields, device_of, evaluating
 from ..models.headed import HeadedModel
 from .read_answers import kept_places, pieces_of_texts
 from .reading import BIT, Expected, Reading
@@ -27,10 +28,17 @@ def chosen_row(text: str) -> LabelledRow:
 
 
 @torch.inference_mode()
-def read_choice(model: HeadedModel, schema: Schema, row: LabelledRow, *, is_known: bool, max_tokens: int) -> Reading:
-    """`is_known`: whether the right choice is."""
-    batch = build_choice_store([row], schema, where="this").batch(slice(0, 1)).to(device_of(model))
-    choices = row.texts[1:]
+def read_choice(
+    model: HeadedModel,
+    schema: Schema,
+    row: LabelledRow,
+    *,
+    is_known: bool,
+    max_tokens: int,
+    beside: Fields | None = None,
+) -> Reading:
+    """`is_known`: whether the right choice is. `beside`: what is read with every choice, such as a picture."""
+    batch, choices = choices_of(schema, row, beside).to(device_of(model)), row.texts[1:]
     with evaluating(model):
         found, cost = model.predict(batch), -float(model.score(batch)[0][0, 0]) / BIT
     assert found.log_probs is not None
@@ -42,7 +50,7 @@ def read_choice(model: HeadedModel, schema: Schema, row: LabelledRow, *, is_know
     kept = kept_places(model, len(pieces), max_tokens, notes)
     one = batch.rows(slice(answer, answer + 1))
     tokens = one.inputs["tokens"].map(lambda tensor: tensor[:, kept])
-    one = Batch({"tokens": tokens}, one.targets)
+    one = Batch({**one.inputs, "tokens": tokens}, one.targets)
     with evaluating(model), record(model) as trace:
         model.predict(one)
     silent = len(kept) - 1
@@ -57,5 +65,13 @@ def read_choice(model: HeadedModel, schema: Schema, row: LabelledRow, *, is_know
         is_answer=True,
         answer=[choices[answer]],
         wanted=[choices[int(str(row.answer)) - 1]] if is_known else None,
+        choices=row.texts,
         notes=notes,
     )
+
+
+def choices_of(schema: Schema, row: LabelledRow, beside: Fields | None = None) -> Batch:
+    """A row for each choice of a question."""
+    batch = build_choice_store([row], schema, where="this").batch(slice(0, 1))
+    others = {name: rows_of(field, len(batch)) for name, field in (beside or {}).items()}
+    return replace(batch, inputs={**others, **batch.inputs})

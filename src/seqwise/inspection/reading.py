@@ -94,6 +94,8 @@ class Reading:
     """Where each word of a text that is answered begins and ends among the pieces; boundaries are no words."""
     steps: np.ndarray | None = None
     """Where among the pieces each step stands that was read, (R, T'), -1 for padding; None where they are the same."""
+    choices: tuple[str, ...] = ()
+    """Of a question with choices: the question, and all of them."""
     picture: Picture | None = None
     """What was looked at beside the text, if anything was."""
     notes: list[str] = field(default_factory=list)

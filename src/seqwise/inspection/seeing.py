@@ -16,13 +16,25 @@ from typing import Any
 import numpy as np
 import torch
 
+from ..data.annotated import LabelledRow
 from ..data.batch import Batch, Images, Labels, Noise, Regions, Tokens
 from ..data.binarised import SCORED, in_black_and_white
 from ..data.films import FilmPictures, with_moments
 from ..data.picture_sources import FolderPictures
 from ..data.pixels import moments, read_fitted
 from ..data.region_files import RegionFiles
-from ..data.schema import CAPTION, LABEL, PICTURE, ImageSpec, LabelSpec, RegionSpec, Schema, TokenSpec
+from ..data.schema import (
+    CAPTION,
+    CHOICE,
+    LABEL,
+    MASKED_TOKEN,
+    PICTURE,
+    ImageSpec,
+    LabelSpec,
+    RegionSpec,
+    Schema,
+    TokenSpec,
+)
 from ..data.seen import SeenRow
 from ..data.seen_build import prepare_pictures
 from ..data.seen_looks import FEATURE_SUFFIXES, FILM_SUFFIXES, files_below, is_picture_name
@@ -38,6 +50,8 @@ from ..wording import counted
 from .attribution import Span
 from .options import InspectOptions
 from .read_answers import check_names, most_probable, pieces_of_texts, word_spans
+from .read_choice import chosen_row, read_choice
+from .read_masked import read_masked
 from .reader import Inspectable, Reader, WholeReader
 from .reading import BIT, END, NUM_EXPECTED, START, Picture, Reading, pieces_in, prompt_of, read_batch
 from .search_tree import SearchTree, search_tree
@@ -55,7 +69,8 @@ def picture_at(run: Inspectable, options: InspectOptions) -> tuple[Images | Regi
         spec = run.run.schema.specs[run.run.schema.inputs[IMAGE]]
         assert isinstance(spec, ImageSpec | RegionSpec)
         return given_picture(Path(options.image), spec), SeenRow((options.image,), ()), options.image
-    store: SeenStore = run.unseen_store()
+    kept = run.unseen_store()
+    store: SeenStore = getattr(kept, "seen", kept)  # as it is, where words or regions would be hidden
     if options.row >= len(store):
         raise DataError(f"the part has {counted(len(store), 'row')}; there is none with the number {options.row:,}.")
     row = store.rows[options.row]
@@ -176,6 +191,34 @@ def _question(schema: Schema, texts: Sequence[str]) -> tuple[Tokens, list[str], 
     return Tokens(row), pieces, word_spans(pieces, is_boundary, by_piece=by_piece)
 
 
+# -- choices, and hidden words -----------------------------------------------------------------------------------------
+
+
+def _read_chosen(
+    run: Inspectable, text: str | None, target: str | None, options: InspectOptions
+) -> tuple[Reading, str]:
+    field, seen, where = picture_at(run, options)
+    if text is None and not seen.texts:
+        raise DataError('there is no question; give one with its choices: --text "question TAB choice TAB choice".')
+    row = LabelledRow(seen.texts, seen.answer or "") if text is None else chosen_row(text)
+    beside = {IMAGE: field}
+    is_known = text is None and seen.answer is not None
+    reading = read_choice(
+        run.model, run.run.schema, row, is_known=is_known, max_tokens=options.max_tokens, beside=beside
+    )
+    return replace(reading, picture=_shown(field, seen)), f"{where} / {' / '.join(row.texts)}"
+
+
+def _read_hidden(
+    run: Inspectable, text: str | None, target: str | None, options: InspectOptions
+) -> tuple[Reading, str]:
+    field, seen, where = picture_at(run, options)
+    said = seen.texts[0] if text is None and seen.texts else text or ""
+    spec, beside = run.run.schema.input("tokens", TokenSpec), Batch({IMAGE: field}, {}).to(device_of(run.model)).inputs
+    reading = read_masked(run.model, spec, said.strip(), max_tokens=options.max_tokens, beside=beside)
+    return replace(reading, picture=_shown(field, seen)), f"{where} / {said}"
+
+
 # -- captions ----------------------------------------------------------------------------------------------------------
 
 
@@ -271,15 +314,30 @@ class SeenReader(WholeReader):
         return schema.input("tokens", TokenSpec).tokenizer if "tokens" in schema.inputs else None
 
 
+NO_GRADIENTS = "see under picture which part of it the answer rests on."
 NO_MEMORY = "it is measured by what comes next in a text, and here a picture is looked at."
 SEEN_READERS: dict[str, Reader] = {
     LABEL: SeenReader(
         _read_answered,
         no_search="all answers are weighed at once; see them under picture.",
-        no_gradients="see under picture which part of it the answer rests on.",
+        no_gradients=NO_GRADIENTS,
         no_memory=NO_MEMORY,
         answers_options=("row", "phrase"),
         has_target=True,
+    ),
+    CHOICE: SeenReader(
+        _read_chosen,
+        no_search="all choices are weighed at once; see them under reading.",
+        no_gradients=NO_GRADIENTS,
+        no_memory=NO_MEMORY,
+        answers_options=("row",),
+    ),
+    MASKED_TOKEN: SeenReader(
+        _read_hidden,
+        no_search="words are filled in where they stand, not one after the other.",
+        no_gradients=NO_GRADIENTS,
+        no_memory=NO_MEMORY,
+        answers_options=("row",),
     ),
     CAPTION: CaptionReader(),
     PICTURE: SeenReader(

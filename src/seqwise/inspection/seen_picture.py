@@ -6,7 +6,7 @@ Shapes: B batch, T tokens, N regions, K answers or words asked about, G glimpses
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -14,10 +14,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ..data.annotated import LabelledRow
 from ..data.batch import Batch, Images, Regions, Tokens
-from ..data.schema import CAPTION, LABEL, ImageSpec, LabelSpec, Schema
+from ..data.schema import CAPTION, CHOICE, LABEL, MASKED_TOKEN, ImageSpec, LabelSpec, RegionSpec, Schema, TokenSpec
+from ..evaluation.filling import hidden_one_by_one
 from ..layers.stream import Stream
-from ..models.contract import Answerer, Model, evaluating
+from ..models.contract import Answerer, Model, device_of, evaluating
 from ..models.headed import HeadedModel
 from .glimpses import Glimpses, Painting, glimpses_of, painting_of
 from .occlusion import Occlusion, Scores, occlusion
@@ -31,12 +33,13 @@ from .picture_maps import (
     places_of,
     pooling_maps,
 )
+from .read_choice import choices_of
 from .reading import Picture, Reading
 from .trace import Trace, record
 
 IMAGE = "image"
 MAX_ASKED = 4  # answers that are asked about
-WHOLE = "the whole caption"
+WHOLE = "the whole sentence"
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,7 @@ def see(model: Model, schema: Schema, reading: Reading) -> SeenPicture:
     assert reading.picture is not None
     seen, notes = reading.batch.inputs[IMAGE], list[str]()
     images = seen if isinstance(seen, Images) else None
-    places = _places(model, seen)
+    places = _named(_places(model, seen), schema, seen)
     trace, looked = _told_apart(model, reading, _words(schema, reading), places)
     maps = picture_maps(trace, looked, images)
     maps += [one for one in (pooling_maps(trace, places), energy_maps(trace)) if one is not None]
@@ -84,6 +87,15 @@ def _places(model: object, seen: Images | Regions) -> Places | None:
     with torch.inference_mode(), evaluating(eyes):
         found = eyes(seen)
     return places_of(found) if isinstance(found, Regions) else None
+
+
+def _named(places: Places | None, schema: Schema, seen: Images | Regions) -> Places | None:
+    """With what each region shows, where the data says so."""
+    spec = schema.specs[schema.inputs[IMAGE]]
+    if places is None or not isinstance(spec, RegionSpec) or not isinstance(seen, Regions) or seen.labels is None:
+        return places
+    known = [spec.names[label] if 0 <= label < len(spec.names) else "" for label in seen.labels[0].tolist()]
+    return replace(places, names=known if any(known) else [])
 
 
 def _eyes(model: object) -> nn.Module | None:
@@ -157,7 +169,48 @@ def _of_words(model: Model, schema: Schema, reading: Reading) -> tuple[list[str]
     return [WHOLE, *_words(schema, reading)], scores
 
 
-ASKED: dict[str, Callable[[Any, Schema, Reading], tuple[list[str], Scores]]] = {LABEL: _of_answers, CAPTION: _of_words}
+def _of_choices(model: HeadedModel, schema: Schema, reading: Reading) -> tuple[list[str], Scores]:
+    """All of them, the most probable first: each picture is read with every choice."""
+    row, choices = LabelledRow(reading.choices, ""), reading.choices[1:]
+    names = [option.piece for option in reading.expected[-1]]
+    chosen = [choices.index(name) for name in names]
+
+    def scores(batch: Batch) -> Tensor:
+        found = []
+        for number in range(len(batch)):
+            one = batch.rows(slice(number, number + 1))
+            group = choices_of(schema, row, {IMAGE: one.inputs[IMAGE]}).to(device_of(model))
+            log_probs = model.predict(group).log_probs
+            assert log_probs is not None
+            found.append(log_probs[:, chosen])
+        return torch.cat(found)
+
+    return names, scores
+
+
+def _of_hidden_words(model: HeadedModel, schema: Schema, reading: Reading) -> tuple[list[str], Scores]:
+    """The sentence, as the sum of its words, each hidden alone; and each of them."""
+    spec, row = schema.input("tokens", TokenSpec), reading.batch.inputs["tokens"].ids[0]
+    places = torch.arange(1, len(row) - 1, device=row.device)
+
+    def scores(batch: Batch) -> Tensor:
+        found = []
+        for number in range(len(batch)):
+            beside = {IMAGE: batch.rows(slice(number, number + 1)).inputs[IMAGE]}
+            log_probs = hidden_one_by_one(model, spec, row, places, beside)  # (T, V)
+            found.append(log_probs.gather(1, row[1:-1].unsqueeze(1)).squeeze(1))
+        each = torch.stack(found)
+        return torch.cat([each.sum(dim=1, keepdim=True), each], dim=1)
+
+    return [WHOLE, *_words(schema, reading)[1:-1]], scores
+
+
+ASKED: dict[str, Callable[[Any, Schema, Reading], tuple[list[str], Scores]]] = {
+    LABEL: _of_answers,
+    CHOICE: _of_choices,
+    MASKED_TOKEN: _of_hidden_words,
+    CAPTION: _of_words,
+}
 """By the kind of the main target: the names of what is asked about, and their log-probabilities."""
 
 

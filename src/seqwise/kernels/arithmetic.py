@@ -23,7 +23,7 @@ from llvmlite import ir
 from numba import carray, float32, float64, int32, int64, njit, types
 from numba.extending import intrinsic
 
-from .tiles import LANES, mixture, multiplication
+from .tiles import LANES, highest_at, mixture, multiplication
 
 FAST = {"reassoc", "contract", "nsz", "arcp", "afn"}  # sums in any order; infinities and NaN stay what they are
 IN_ORDER: dict[str, Any] = {
@@ -46,6 +46,7 @@ EXP_64, LOWEST_64 = tuple(float64(1 / math.factorial(n)) for n in range(14)), fl
 ROOT_HALF, ROOT_2_OVER_PI, GELU_CUBE = float32(0.5**0.5), float32((2 / math.pi) ** 0.5), float32(0.044715)
 
 OUTPUTS, ROWS = 4, (5, 4, 1)  # of a tile
+PANEL, BLOCK = 16_384, 1_024  # numbers of a column of tiles, and of a row, that stay in the caches, in whole tiles
 UNIT = OUTPUTS  # outputs of a product are shared among threads in whole tiles
 multiply, multiply_int8 = (multiplication(OUTPUTS, ROWS, is_int8=small) for small in (False, True))
 multiply_last, multiply_last_int8 = (multiplication(1, (1,), is_int8=small) for small in (False, True))
@@ -202,11 +203,18 @@ def product(matrix_at, x_at, out_at, B, D, N, first, last, adds):
     """
     matrix, whole = carray(ints_at(matrix_at), (3,)), first + (last - first) // OUTPUTS * OUTPUTS
     weights, scale, bias = matrix[0], matrix[1], matrix[2]
+    panel, block = max(PANEL // D, 1) * OUTPUTS, max(BLOCK // D, 1) * ROWS[0]
+    for start in range(first, whole, panel):
+        end = min(start + panel, whole)
+        for b in range(0, B, block):
+            x, out, rows = x_at + 4 * b * D, out_at + 4 * b * N, min(block, B - b)
+            if scale == NONE:
+                multiply(weights, scale, bias, x, out, rows, D, N, start, end, adds)
+            else:
+                multiply_int8(weights, scale, bias, x, out, rows, D, N, start, end, adds)
     if scale == NONE:
-        multiply(weights, scale, bias, x_at, out_at, B, D, N, first, whole, adds)
         multiply_last(weights, scale, bias, x_at, out_at, B, D, N, whole, last, adds)
     else:
-        multiply_int8(weights, scale, bias, x_at, out_at, B, D, N, first, whole, adds)
         multiply_last_int8(weights, scale, bias, x_at, out_at, B, D, N, whole, last, adds)
 
 
@@ -276,9 +284,7 @@ def norm(weights_at, x_at, out_at, B, D, epsilon, keeps_mean):
 @njit(**LOOP)
 def softmax(x):
     """In place, (D,)."""
-    highest = x[0]
-    for j in range(len(x)):
-        highest = max(highest, x[j])
+    highest = highest_at(address(x), len(x))
     total = float32(0)
     for j in range(len(x)):
         x[j] = exp(x[j] - highest)
@@ -291,9 +297,7 @@ def softmax(x):
 @njit(**LOOP)
 def log_softmax(x):
     """In place, (V,)."""
-    highest = x[0]
-    for j in range(len(x)):
-        highest = max(highest, x[j])
+    highest = highest_at(address(x), len(x))
     total = float32(0)
     for j in range(len(x)):
         total += exp(x[j] - highest)

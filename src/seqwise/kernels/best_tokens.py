@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from numba import carray, njit
 
-from .arithmetic import IN_ORDER, floats_at, ints_at
+from .arithmetic import IN_ORDER, address, floats_at, ints_at
+from .tiles import highest_at
 
 NUM_ROWS, VOCAB_SIZE, NUM_BEST, LOG_PROBS, VALUES, TOKENS = range(6)
 """Of the frame: sizes, and addresses of log p (R, V), and of what is found, (R, k) each."""
@@ -32,16 +33,8 @@ def best_of_row(log_probs, values, tokens):
     num, k, V = 0, len(values), len(log_probs)
     for start in range(0, V, BLOCK):
         end = min(start + BLOCK, V)
-        if num < k or _highest(log_probs, start, end) > values[k - 1]:
+        if num < k or highest_at(address(log_probs) + 4 * start, end - start) > values[k - 1]:
             num = _insert(log_probs, start, end, values, tokens, num)
-
-
-@njit(**{**IN_ORDER, "fastmath": {"reassoc", "nsz"}})
-def _highest(numbers, start, end):
-    found = numbers[start]
-    for place in range(start, end):
-        found = max(found, numbers[place])
-    return found
 
 
 @njit(**IN_ORDER)

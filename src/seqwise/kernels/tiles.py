@@ -25,6 +25,7 @@ from numba.extending import intrinsic
 
 LANES = 16  # one register of AVX-512, two of AVX2
 AHEAD = 8192  # bytes: so early weights in 32 bits are asked for; rows are too short for the processor to foresee them
+RUNNING = 4  # vectors that wait for no other
 FLOAT, BYTE, INT, WORD = ir.FloatType(), ir.IntType(8), ir.IntType(32), ir.IntType(64)
 VECTOR = ir.VectorType(FLOAT, LANES)
 
@@ -166,11 +167,12 @@ def _add_up(builder, vectors):
 
 def _halves(builder, a, b, low, high):
     """The sum of two choices of the numbers of a and b."""
-    parts = [
-        builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(INT, len(places)), list(places)))
-        for places in (low, high)
-    ]
-    return builder.fadd(*parts)
+    return builder.fadd(_some(builder, a, b, low), _some(builder, a, b, high))
+
+
+def _some(builder, a, b, places):
+    """These numbers of a and b, which are counted on."""
+    return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(INT, len(places)), list(places)))
 
 
 def mixture(vectors: int) -> Callable[..., None]:
@@ -208,3 +210,36 @@ def _spread(builder, number):
     unknown = ir.Constant(VECTOR, ir.Undefined)
     first = builder.insert_element(unknown, number, INT(0))
     return builder.shuffle_vector(first, unknown, ir.Constant(ir.VectorType(INT, LANES), [0] * LANES))
+
+
+@intrinsic
+def highest_at(typing_context, start, count):
+    """The highest of so many floats from an address on, -inf of none. LLVM leaves a loop of comparisons as it is, one
+    after the other."""
+
+    def generate(context, builder, signature, arguments):
+        numbers, count = builder.inttoptr(arguments[0], FLOAT.as_pointer()), arguments[1]
+        unit, lowest = RUNNING * LANES, FLOAT(float("-inf"))
+        running = [cgutils.alloca_once_value(builder, ir.Constant(VECTOR, [lowest] * LANES)) for _ in range(RUNNING)]
+        found = cgutils.alloca_once_value(builder, lowest)
+        whole = builder.and_(count, WORD(-unit))
+        with cgutils.for_range_slice(builder, WORD(0), whole, WORD(unit), intp=WORD) as (j, _):
+            for place, highest in enumerate(running):
+                read = _load(builder, numbers, builder.add(j, WORD(place * LANES)), FLOAT)
+                builder.store(_higher(builder, read, builder.load(highest)), highest)
+        with cgutils.for_range_slice(builder, whole, count, WORD(1), intp=WORD) as (j, _):
+            read = builder.load(builder.gep(numbers, [j]))
+            builder.store(_higher(builder, read, builder.load(found)), found)
+        highest = builder.load(running[0])
+        for other in running[1:]:
+            highest = _higher(builder, builder.load(other), highest)
+        for width in (8, 4, 2, 1):
+            low, high = (_some(builder, highest, highest, range(first, first + width)) for first in (0, width))
+            highest = _higher(builder, low, high)
+        return _higher(builder, builder.extract_element(highest, INT(0)), builder.load(found))
+
+    return types.float32(types.int64, types.int64), generate
+
+
+def _higher(builder, a, b):
+    return builder.select(builder.fcmp_ordered(">", a, b), a, b)

@@ -7,7 +7,9 @@ decoding/sampling.py chooses: the same seed gives the same text.
     sample     the first token at which the running sum of p^(1/temperature) passes u            (2)
                of the k most probable tokens, and of the fewest that have p together             (3)
 
-Shapes: R rows, n of them for each prompt, V vocabulary, T tokens of a text.
+Rows stand side by side, each with its own way to choose, and with as many tokens as it has.
+
+Shapes: R rows, n of them for each prompt, S samples, V vocabulary, T tokens of a text.
 """
 
 from __future__ import annotations
@@ -21,16 +23,19 @@ from .arithmetic import IN_ORDER, doubles_at, exp_64, floats_at, ints_at
 from .compiled import FRAME, LOG_PROBS, NUM_ROWS, TOKENS
 from .team import wait
 
-STEP, STEP_FRAME, SETTINGS, FACTORS, UNIFORM, LIMITS, HISTORY, LOG_HISTORY, FOUND = range(9)
+STEP, STEP_FRAME, SHARED, SETTINGS, FACTORS, UNIFORM, HISTORY, LOG_HISTORY, FOUND = range(9)
 WRITING = 9
 """Of the frame of `write`: addresses."""
-STOP, NEVER, MIN_TOKENS, IS_SAMPLED, TOP_K, SAMPLES, VOCAB_SIZE, DONE, UNTIL, LENGTH = range(10)
-"""Of the settings, int64; -1 where there is none. DONE: tokens of each row that are written; UNTIL: go on to so many;
-LENGTH: places of the history."""
+SAMPLES, VOCAB_SIZE, NUM_STEPS, LENGTH, NUM_CHANCES = range(5)
+"""Of what rows share, int64. NUM_STEPS: go on for so many; LENGTH, NUM_CHANCES: places of history and of `uniform`."""
+STOP, NEVER, MIN_TOKENS, IS_SAMPLED, TOP_K, SAMPLE, DONE, LIMIT = range(8)
+ROW = 8
+"""Of the settings of each row, int64; -1 where there is none. SAMPLE: whose chances it takes; DONE: tokens that it has;
+LIMIT: how many it may have."""
 TEMPERATURE, TOP_P, PENALTY = range(3)
-"""Of the factors, float64; 1 where they change nothing."""
+"""Of the factors of each row, float64; 1 where they change nothing."""
 NUM_WRITTEN, IS_READ, GOES_ON = range(3)
-"""Of what is found, int64: how many tokens each row has now; whether the last ones are read."""
+"""Of what is found, int64: how many tokens were added to each row; whether the last ones are read."""
 
 
 @intrinsic
@@ -47,33 +52,35 @@ def call(typing_context, address, rank, ranks, meetings, met, frame):
 
 def write(rank, ranks, meetings, met, frame):
     """Add tokens to `history` (R, T), and their log p to `log_history`, until there are as many as wanted or a prompt
-    is done. `log_probs` (R, V) of the step's frame are those of the token that comes next.
-
-    `uniform` (T, n) has a number for each token and sample; `limits` (R,): tokens of each row at most.
-    """
+    is done. `log_probs` (R, V) of the step's frame are those of the token that comes next; `uniform` (S, T) has a
+    number for each sample and token."""
     at = carray(ints_at(frame), (WRITING,))
-    settings, found = carray(ints_at(at[SETTINGS]), (LENGTH + 1,)), carray(ints_at(at[FOUND]), (3,))
-    factors, step = carray(doubles_at(at[FACTORS]), (3,)), carray(ints_at(at[STEP_FRAME]), (FRAME,))
-    R, n, V, T = step[NUM_ROWS], settings[SAMPLES], settings[VOCAB_SIZE], settings[LENGTH]
+    shared, found = carray(ints_at(at[SHARED]), (NUM_CHANCES + 1,)), carray(ints_at(at[FOUND]), (3,))
+    step = carray(ints_at(at[STEP_FRAME]), (FRAME,))
+    R, n, V, T = step[NUM_ROWS], shared[SAMPLES], shared[VOCAB_SIZE], shared[LENGTH]
+    settings, factors = carray(ints_at(at[SETTINGS]), (R, ROW)), carray(doubles_at(at[FACTORS]), (R, 3))
     tokens, log_probs = carray(ints_at(step[TOKENS]), (R,)), carray(floats_at(step[LOG_PROBS]), (R, V))
     history, log_history = carray(ints_at(at[HISTORY]), (R, T)), carray(doubles_at(at[LOG_HISTORY]), (R, T))
-    uniform, limits = carray(doubles_at(at[UNIFORM]), (T, n)), carray(ints_at(at[LIMITS]), (R,))
     is_over, allowed = np.zeros(R, np.bool_), np.empty(V, np.float64)
     for b in range(R):
-        for t in range(settings[DONE]):
-            is_over[b] |= history[b, t] == settings[STOP] or t + 1 >= limits[b]
-    for t in range(settings[DONE], settings[UNTIL]):
+        for t in range(settings[b, DONE]):
+            is_over[b] |= history[b, t] == settings[b, STOP] or t + 1 >= settings[b, LIMIT]
+    for more in range(shared[NUM_STEPS]):
         if rank == 0:
             for b in range(R):
-                chance = uniform[t, b % n] if settings[IS_SAMPLED] else 0.0
-                token = choose(log_probs[b], history[b, :t], settings, factors, chance, allowed)
+                t = settings[b, DONE] + more
+                chance = 0.0
+                if settings[b, IS_SAMPLED]:
+                    place = at[UNIFORM] + 8 * (settings[b, SAMPLE] * shared[NUM_CHANCES] + t)
+                    chance = carray(doubles_at(place), (1,))[0]
+                token = choose(log_probs[b], history[b, :t], settings[b], factors[b], chance, allowed)
                 tokens[b] = history[b, t] = token
                 log_history[b, t] = log_probs[b, token]
-                is_over[b] |= token == settings[STOP] or t + 1 >= limits[b]
+                is_over[b] |= token == settings[b, STOP] or t + 1 >= settings[b, LIMIT]
             goes_on = True
             for first in range(0, R, n):
                 goes_on &= not is_over[first : first + n].all()
-            found[NUM_WRITTEN], found[IS_READ], found[GOES_ON] = t + 1, 0, goes_on
+            found[NUM_WRITTEN], found[IS_READ], found[GOES_ON] = more + 1, 0, goes_on
         met = wait(ranks, meetings, met)
         if not found[GOES_ON]:
             return met

@@ -5,7 +5,8 @@ min(max(x, 0), 6).
 
     x = relu6(conv3x3(pixels))                                             (1)   half as wide and high
     x = [x +] project(relu6(depthwise(relu6(expand(x)))))                  (2)   16 blocks; + where nothing changes size
-    x = relu6(conv1x1(x))                                                  (3)   where the head is wanted
+    x = relu6(conv1x1(x))                                                  (3)   where the head is wanted, as published
+    x = (x - mean) / deviation                                             (4)   else: of each cell, for who reads it
 
 Norms are part of the filters and of what is added behind them: they were learned, and stay as they are
 (models/efficient_net_weights.py). Padding is that of TensorFlow: where it is odd, one more below and to the right.
@@ -23,7 +24,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import pad, relu6
+from torch.nn.functional import layer_norm, pad, relu6
 
 from .notes import tap
 
@@ -115,7 +116,9 @@ class EfficientNetLite(nn.Module):
         x = relu6(self.stem(pixels))  # (1)
         for block, is_added in zip(self.blocks, self.is_added, strict=True):
             x = block(x, is_added=is_added)
-        return x if self.head is None else relu6(self.head(x))  # (3)
+        if self.head is not None:
+            return relu6(self.head(x))  # (3)
+        return layer_norm(x.movedim(1, -1), (x.shape[1],)).movedim(-1, 1)  # (4)
 
 
 @torch.no_grad()

@@ -269,7 +269,7 @@ MODELS = {
         2015,
         "the decoder's h, and the places of the picture that it attends to",
         "the source need not be words: a picture is read place by place, and each word shows where it looked",
-        reads=(*PICTURES, *PICTURES_AND_WORDS),
+        reads=PICTURES_AND_WORDS,
         tokenizer={"kind": "word", "lower_case": True},
         use="caption",
     ),

@@ -23,14 +23,15 @@ Shapes: B batch, T steps, C context, E embedding width, D model width, H heads, 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
-from ..data.batch import Tokens
-from ..data.schema import ImageSpec, RegionSpec, Schema, TokenSpec
+from ..data.batch import Regions, Tokens
+from ..data.schema import ImageSpec, LabelSpec, RegionSpec, Schema, TokenSpec, seen_schema
 from ..errors import ConfigError, did_you_mean
 from ..layers.dropout import Dropout
 from ..layers.embeddings import RegionEmbedding, TokenEmbedding, ValueEmbedding
@@ -43,7 +44,7 @@ from ..layers.stream import Stream
 from .adapters import AdaptedConfig
 from .build import build_model, check_heads, check_turns
 from .contract import Encoded, Fields, State, only
-from .eyes import SeeingConfig, eyes_for, has_boxes, num_regions, with_first_place
+from .eyes import IMAGE, SeeingConfig, eyes_for, has_boxes, num_regions, patches_of, with_first_place
 
 STD = 0.02  # of fresh weights
 NUM_TEXTS = 2
@@ -223,6 +224,38 @@ class BERTBody(nn.Module):
             x = self.widen(x)  # (B, T, D)
         mask = None if field.is_step is None else field.is_step[:, None, None]  # (B, 1, 1, T): padding is not looked at
         return x, mask, field.is_step
+
+
+class PatchEncoder(nn.Module):
+    """A body that was trained on pictures, as the eyes of others: what it makes of each patch."""
+
+    SIZES = ("height", "width", "patch_size", "num_layers", "model_dim", "num_heads", "feed_forward_dim", "embed_dim")
+    """Of `sizes`, in this order."""
+
+    def __init__(self, channels: int, sizes: Sequence[int]):
+        super().__init__()
+        named: dict[str, Any] = dict(zip(self.SIZES, sizes, strict=True))
+        height, width = named.pop("height"), named.pop("width")
+        scaled = ImageSpec(height, width, (0.0,) * channels, (1.0,) * channels)
+        self.body = BERTBody(BERTConfig(**named), seen_schema(scaled, LabelSpec([])))
+        self.patch_size, self.output_dim = named["patch_size"], self.body.output_dim
+
+    @classmethod
+    def sizes_of(cls, config: BERTConfig, spec: ImageSpec) -> list[int]:
+        """Of a run's own; a body with what these cannot tell is refused."""
+        wide, embed = config.feed_forward_dim or 4 * config.model_dim, config.embed_dim or config.model_dim
+        plain = BERTConfig(model_dim=config.model_dim, num_heads=config.num_heads)
+        for name in ("activation", "norm_epsilon", "shared_layers", "adapter"):
+            if getattr(config, name) != getattr(plain, name):
+                raise ConfigError(f"model.{name} = {getattr(config, name)}: eyes of such a run cannot be taken over.")
+        own = [config.patch_size, config.num_layers, config.model_dim, config.num_heads, wide, embed]
+        return [spec.height, spec.width, *own]
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        """(B, C, H, W) -> (B, D, h, w)."""
+        patches, h, w = patches_of(pixels, self.patch_size)
+        hidden = self.body.encode({IMAGE: Regions(patches.transpose(1, 2))}).stream.hidden  # (B, 1 + h*w, D)
+        return hidden[:, 1:].transpose(1, 2).unflatten(2, (h, w))
 
 
 def build_bert(config: BERTConfig, schema: Schema) -> nn.Module:

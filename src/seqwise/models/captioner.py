@@ -114,7 +114,7 @@ class Places(nn.Module):
         frame = frame_of(found.boxes, is_place)
         seen = found.features
         if self.has_motion:
-            seen = torch.cat([seen, one_frame_before(seen, frame)], dim=-1)
+            seen = torch.cat([seen, one_frame_before(seen, found.boxes)], dim=-1)
         m = relu(self.project(self.dropout(seen)) + self.locate(self._where(found, frame)))  # (1)
         if self.kind != "cells":
             m, is_place = mean_of_frames(m, frame, is_place)  # (4)
@@ -142,10 +142,13 @@ def frame_of(boxes: Tensor | None, is_place: Tensor) -> Tensor:
     return (begins.cumsum(dim=1) - 1).clamp(min=0)
 
 
-def one_frame_before(features: Tensor, frame: Tensor) -> Tensor:
+def one_frame_before(features: Tensor, boxes: Tensor | None) -> Tensor:
     """What was seen in each place one frame before, frames having the same places: (N, S, F). Before the first one
     stands the first one itself."""
-    first = int((frame[0] == 0).sum())  # places of a frame
+    first = 1  # places of a frame
+    if boxes is not None:
+        again = (boxes[:, 1:] == boxes[:, :1]).all(dim=-1).any(dim=0).nonzero()
+        first = int(again[0]) + 1 if len(again) else boxes.shape[1]
     return torch.cat([features[:, :first], features[:, :-first]], dim=1)
 
 

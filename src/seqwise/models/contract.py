@@ -1,10 +1,10 @@
 """The contract: a few verbs instead of a base class. A model has those that make sense for it.
 
-    score(batch, state) -> log_probs (B, T), state     how probable is each target? nats
-    loss(batch, state)  -> Loss                        what should fall in training?
+    score(batch, state)   -> log_probs (B, T), state     how probable is each target? nats
+    loss(batch, state)    -> Loss                        what should fall in training?
     initial_state(B)      -> State                       nothing read yet
-    start(prompt)       -> log_probs (B, V), state     what comes after the prompt?
-    step(tokens, state) -> log_probs (B, V), state     and after one more token?
+    start(prompt, state)  -> log_probs (B, V), state     what comes after the prompt (and what was read before it)?
+    step(tokens, state)   -> log_probs (B, V), state     and after one more token?
 
 Shapes: B batch, T steps, V vocabulary.
 """
@@ -297,6 +297,15 @@ class Continues(Protocol):
     def vocab_size(self) -> int: ...
     def start(self, prompt: Batch, /) -> tuple[Tensor, State]: ...
     def step(self, tokens: Tensor, state: State, /) -> tuple[Tensor, State]: ...
+
+
+@runtime_checkable
+class Resumes(Continues, Protocol):
+    """A model that goes on from a prompt, and from what it read before that."""
+
+    @property
+    def context(self) -> int | None: ...
+    def start(self, prompt: Batch, state: State | None = None, /) -> tuple[Tensor, State]: ...
 
 
 def check_tokens(ids: np.ndarray | Tensor, vocab_size: int, *, lowest: int = 0) -> None:

@@ -41,6 +41,7 @@ from .eyes import IMAGE
 from .glimpse import NOISE
 
 LARGEST_LOG_SIGMA = 5.0
+DARKEST = 0.01  # of the first canvas, and how far from white it stays
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,8 @@ class DRAWBody(nn.Module):
             nn.init.normal_(self.to_windows.weight, std=0.01)
             nn.init.zeros_(self.to_windows.bias)
         self.first_states = nn.Parameter(torch.zeros(2, 2, D))  # h and c of encoder and decoder
-        self.first_canvas = nn.Parameter(torch.zeros(P))
+        greys = torch.tensor(spec.mean).clamp(DARKEST, 1 - DARKEST).repeat_interleave(H * W)
+        self.first_canvas = nn.Parameter(greys.logit())  # as white as pictures are
 
     def forward(self, x: Tensor, noise: Tensor) -> Painted:
         """x (B, P) from 0 to 1, normal noise (B, T, Z): paint x again."""

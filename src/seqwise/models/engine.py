@@ -3,8 +3,8 @@
     step = compiled_step(model, num_rows)     None where torch computes: many rows, a GPU, training, recording, a shape
                                               that no compiled step knows, or code that is not there yet
     log_probs = step.read(tokens, state)      one token for each row, from ids to log-probabilities
-    writing = step.write(choice, ...)         whole texts:
-    writing.go_on(log_probs, state, ...)      tokens chosen and read until something has to be decided in Python
+    writing = step.write()                    whole texts (texts.py):
+    writing.go_on(log_probs, state, texts)    tokens chosen and read until something has to be decided in Python
     Searching(model, ...).go_on(...)          the same for a beam
 
 It stands behind `start` and `step`: who continues a text need not know. What a body has to say for it is `Compiles`. A
@@ -41,6 +41,7 @@ from ..layers.heads import NextTokenHead
 from ..layers.int8 import INT8_PARTS, int8_weight
 from ..layers.notes import is_recorded
 from .contract import State, check_tokens
+from .texts import Texts
 
 Use = Literal["auto", "on", "off"]
 NO_LIMIT = 1 << 40  # steps
@@ -174,9 +175,9 @@ class CompiledStep:
         numbers, factors = np.array(plan.numbers, dtype=np.int64), np.array(plan.factors, dtype=np.float32)
         return CompiledStep(body, plan, weights, ENTRIES[plan.entry], numbers, factors)
 
-    def write(self, choice: Choice, uniform: np.ndarray | None, samples: int) -> Writing | None:
+    def write(self) -> Writing | None:
         """Whole texts; None while the loop is still being compiled."""
-        return Writing(self, choice, uniform, samples) if is_ready(LOOP) else None
+        return Writing(self) if is_ready(LOOP) else None
 
     def read(self, tokens: Tensor, state: State) -> Tensor | None:
         """log p of what comes next, (B, V), after one more token in each row, (B,); the state goes on in place. None
@@ -219,67 +220,40 @@ class Call:
         self.frame[place.STATE], self.frame[place.SCRATCH] = self.state.ctypes.data, self.scratch.data_ptr()
 
 
-@dataclass(frozen=True)
-class Choice:
-    """How the next token is chosen; what is -1 or 1 changes nothing."""
-
-    stop: int = -1
-    never: int = -1
-    min_tokens: int = 0
-    top_k: int = -1
-    temperature: float = 1.0
-    top_p: float = 1.0
-    penalty: float = 1.0
-
-
 @dataclass
 class Writing:
-    """Texts that a compiled loop goes on with, R rows, n of them for each prompt."""
+    """Texts that a compiled loop goes on with."""
 
     step: CompiledStep
-    choice: Choice
-    uniform: np.ndarray | None
-    """(T, n) chances of each token and sample; None where the most probable is taken."""
-    samples: int
     pace: Pace = field(default_factory=lambda: Pace(tries=1))
 
     def go_on(
-        self, log_probs: Tensor, state: State, tokens: np.ndarray, limits: np.ndarray
+        self, log_probs: Tensor, state: State, texts: Texts, *, steps: int = NO_LIMIT
     ) -> tuple[np.ndarray, np.ndarray, Tensor | None] | None:
-        """What is added to `tokens` (R, T) and its log p, (R, t) each, until a prompt is done or CHUNK seconds are
-        over; and log p of what comes next, None where the last tokens are still to be read. None of all this where
-        there is no room for a step."""
-        (R, done), room = tokens.shape, self.step.body.make_room(state)
+        """What is added to each text and its log p, (R, t) each, until all samples of a prompt are over, so many steps
+        are taken or CHUNK seconds are over; and log p of what comes next, None where the last tokens are still to be
+        read. None of all this where there is no room for a step."""
+        room = self.step.body.make_room(state)
         if room < 1:
             return None
         ranks = self.pace.ranks()
-        until = done + max(1, min(room, self.pace.num_next(ranks), int(limits.max()) - done))
-        history, log_history = np.zeros((R, until), dtype=np.int64), np.zeros((R, until))
-        history[:, :done] = tokens
-        call = Call(self.step, torch.zeros(R, dtype=torch.long), state, log_probs)
-        settings = np.array([*self._settings(), done, until, until], dtype=np.int64)
-        factors = np.array([self.choice.temperature, self.choice.top_p, self.choice.penalty])
-        uniform = np.zeros((1, self.samples)) if self.uniform is None else self.uniform
+        steps = max(1, min(room, self.pace.num_next(ranks), texts.room, steps))
+        call = Call(self.step, torch.zeros(len(texts), dtype=torch.long), state, log_probs)
+        width = texts.longest + steps
+        history, log_history = np.zeros((len(texts), width), dtype=np.int64), np.zeros((len(texts), width))
+        history[:, : texts.longest] = texts.tokens[:, : texts.longest]
+        chances = np.ascontiguousarray(texts.chances)
+        shared = [texts.samples, self.step.plan.vocab_size, steps, width, chances.shape[1]]
         found = np.zeros(3, dtype=np.int64)
-        arrays = (call.frame, settings, factors, uniform, limits, history, log_history, found)
+        of_rows = (texts.settings, texts.factors, chances, history, log_history)
+        arrays = (call.frame, np.array(shared, dtype=np.int64), *of_rows, found)
         began = time.perf_counter()
         _run(LOOP, self.step, arrays, ranks, (call, state))
-        now = int(found[NUM_WRITTEN])
-        self.pace.took(ranks, (time.perf_counter() - began) / (now - done))
-        return history[:, done:now], log_history[:, done:now], call.log_probs if found[IS_READ] else None
-
-    def _settings(self) -> list[int]:
-        choice = self.choice
-        is_sampled = int(self.uniform is not None)
-        return [
-            choice.stop,
-            choice.never,
-            choice.min_tokens,
-            is_sampled,
-            choice.top_k,
-            self.samples,
-            self.step.plan.vocab_size,
-        ]
+        new = int(found[NUM_WRITTEN])
+        self.pace.took(ranks, (time.perf_counter() - began) / new)
+        places = texts.lengths[:, None] + np.arange(new)  # (R, t)
+        added, their_log_probs = (np.take_along_axis(of, places, axis=1) for of in (history, log_history))
+        return added, their_log_probs, call.log_probs if found[IS_READ] else None
 
 
 @dataclass

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -29,6 +29,16 @@ IMAGE = "image"
 """The field that eyes look at."""
 
 
+class Network(Protocol):
+    """Scaled pixels (B, C, H, W) -> a grid of vectors (B, F, h, w): a module."""
+
+    output_dim: int
+
+    def __call__(self, pixels: Tensor, /) -> Tensor: ...
+    def state_dict(self) -> dict[str, Any]: ...
+    def load_state_dict(self, saved: dict[str, Any], /) -> Any: ...
+
+
 def _residual_grid(channels: int, sizes: Sequence[int]) -> ResidualGrid:
     blocks, stride, *widths = sizes
     return ResidualGrid(channels, widths, blocks, stride)
@@ -39,9 +49,16 @@ def _efficient_net(channels: int, sizes: Sequence[int]) -> EfficientNetLite:
     return EfficientNetLite(stride=stride, has_head=bool(has_head))
 
 
-NETWORKS: dict[str, Callable[[int, Sequence[int]], ResidualGrid | EfficientNetLite]] = {
+def _transformer(channels: int, sizes: Sequence[int]) -> Network:
+    from .bert import PatchEncoder  # a family, which has eyes itself
+
+    return PatchEncoder(channels, sizes)
+
+
+NETWORKS: dict[str, Callable[[int, Sequence[int]], Network]] = {
     "grid": _residual_grid,
     "efficientnet": _efficient_net,
+    "transformer": _transformer,
 }
 """What eyes of others are made of, given the channels of a picture and `encoder_sizes`."""
 SEEN_AT_ONCE = 32
@@ -118,7 +135,7 @@ class Eyes(Protocol):
 class GridEyes(nn.Module):
     """Pictures as grids."""
 
-    def __init__(self, scaling: PixelScaling, network: ResidualGrid | EfficientNetLite, *, is_frozen: bool = False):
+    def __init__(self, scaling: PixelScaling, network: Network, *, is_frozen: bool = False):
         super().__init__()
         self.scaling, self.network, self.output_dim = scaling, network, network.output_dim
         self.is_frozen = is_frozen
@@ -133,7 +150,7 @@ class GridEyes(nn.Module):
             grid = torch.cat([self.network(some) for some in pixels.split(SEEN_AT_ONCE)])
         else:
             grid = self.network(pixels)  # (B*T, F, h, w)
-        return in_order_of_time(grid.flatten(2), seen, *grid.shape[2:])
+        return in_order_of_time(grid.flatten(2), *grid.shape[2:], seen=seen)
 
 
 class PatchEyes(nn.Module):
@@ -148,10 +165,7 @@ class PatchEyes(nn.Module):
     def forward(self, seen: Images | Regions) -> Regions:
         if isinstance(seen, Regions):
             return seen
-        pixels, p = self.scaling(seen), self.patch_size  # (B*T, C, H, W)
-        height, width = pixels.shape[2:]
-        pixels = pad(pixels, (0, -width % p, 0, -height % p))  # what does not fill a patch is filled with the mean
-        return in_order_of_time(unfold(pixels, p, stride=p), seen, -(-height // p), -(-width // p))
+        return in_order_of_time(*patches_of(self.scaling(seen), self.patch_size), seen=seen)
 
 
 class RegionEyes(nn.Module):
@@ -167,7 +181,15 @@ class RegionEyes(nn.Module):
         return seen
 
 
-def in_order_of_time(cells: Tensor, seen: Images, h: int, w: int) -> Regions:
+def patches_of(pixels: Tensor, size: int) -> tuple[Tensor, int, int]:
+    """Squares of a picture, (B, C, H, W) -> (B, C * size * size, h * w), h and w; those at its edge are filled up with
+    the mean, which is zero."""
+    height, width = pixels.shape[2:]
+    h, w = -(-height // size), -(-width // size)
+    return unfold(pad(pixels, (0, w * size - width, 0, h * size - height)), size, stride=size), h, w
+
+
+def in_order_of_time(cells: Tensor, h: int, w: int, *, seen: Images) -> Regions:
     """Cells of all frames, (B*T, F, h*w), as the regions of each row."""
     B, T = seen.shape
     features = cells.transpose(1, 2).reshape(B, T * h * w, -1)

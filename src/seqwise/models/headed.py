@@ -96,10 +96,10 @@ class HeadedModel(nn.Module):
         stream = self._encode(batch).stream
         return cast(Prediction, head.predict(stream, batch.targets.get(name)))
 
-    def start(self, prompt: Batch) -> tuple[Any, State]:
+    def start(self, prompt: Batch, state: State | None = None) -> tuple[Any, State]:
         """What comes after the prompt: log-probabilities (B, V), or a distribution of numbers."""
         inputs = {name: field.crop(self.context) for name, field in prompt.inputs.items()}
-        encoded = self.body.encode(inputs, self.initial_state(len(prompt)))
+        encoded = self.body.encode(inputs, state or self.initial_state(len(prompt)))
         hidden, (field,) = encoded.stream.hidden, inputs.values()
         last = hidden[torch.arange(len(prompt), device=hidden.device), field.lengths - 1]  # (B, D)
         assert encoded.state is not None

@@ -236,9 +236,9 @@ class HMM:
         """A token that is impossible (smoothing = 0) scores -inf, and reading one changes no belief but by (1)."""
         return self._read(batch.inputs[self._field], batch.targets[self._field], state)
 
-    def start(self, prompt: Batch) -> tuple[Tensor | MixtureSameFamily, State]:
+    def start(self, prompt: Batch, state: State | None = None) -> tuple[Tensor | MixtureSameFamily, State]:
         inputs = prompt.inputs[self._field]
-        _, state = self._read(inputs, inputs, None)  # only the state is asked for: any targets will do
+        _, state = self._read(inputs, inputs, state)  # only the state is asked for: any targets will do
         return self._next(state), state
 
     def step(

@@ -362,8 +362,8 @@ class Ngram:
         log_probs, depths = (np.concatenate([part[number] for part in found], axis=1) for number in range(2))
         return log_probs, depths
 
-    def start(self, prompt: Batch) -> tuple[Tensor, State]:
-        before = self.initial_state(len(prompt)).per_row["context"]
+    def start(self, prompt: Batch, state: State | None = None) -> tuple[Tensor, State]:
+        before = (state or self.initial_state(len(prompt))).per_row["context"]
         if is_recorded():
             self._show_used(before, prompt.inputs["tokens"].ids)
         state = self._state_after(before, prompt.inputs["tokens"])

