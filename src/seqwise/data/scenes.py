@@ -119,14 +119,9 @@ class Scene:
 
 def _hidden(side: str) -> np.ndarray:
     """(S, S) bool: what a curtain at this side covers."""
-    covered, third, whole = np.zeros((SIZE, SIZE), dtype=bool), SIZE // 3, slice(None)
-    sides: dict[str, tuple[slice, slice]] = {
-        "left": (whole, slice(third)),
-        "right": (whole, slice(-third, None)),
-        "top": (slice(third), whole),
-        "bottom": (slice(-third, None), whole),
-    }
-    covered[sides[side]] = True
+    covered, third = np.zeros((SIZE, SIZE), dtype=bool), SIZE // 3
+    shown = covered.T if side in ("left", "right") else covered  # its first rows are where the side begins
+    shown[slice(third) if side in ("left", "top") else slice(-third, None)] = True
     return covered
 
 
