@@ -15,7 +15,7 @@ from runs_by_hand import prepare
 import seqwise
 from seqwise.cli import reproducing
 from seqwise.config import read_toml
-from seqwise.data import toys
+from seqwise.data import scene_questions, toys
 from seqwise.data.builtin import BUILTIN, PAIR_TOYS, is_example_set
 from seqwise.data.public import PUBLIC
 from seqwise.data.schema import (
@@ -187,7 +187,8 @@ def test_the_settings_of_a_recipe_build(
         Image.new("L", (16, 16), 5 * n).save(tmp_path / "cats" / f"{n}.png")
     (tmp_path / "cats" / "captions.csv").write_text("image,caption\n" + "".join(f"{n}.png,a cat\n" for n in range(40)))
     name = file.recipe.sources[0]
-    drawn = {"span": "rooms", "images": "digits8x8", "paint": "digits8x8"}
+    monkeypatch.setattr(scene_questions, "SCENES", {"train": 12, "valid": 3, "test": 3})
+    drawn = {"span": "rooms", "images": "digits8x8", "paint": "digits8x8", "questions": "scenes"}
     data = name if is_example_set(name) else drawn[task] if task in drawn else str(tmp_path / other[task])
     data = "digits-pixels" if data.startswith("mnist") else data
     session = prepare(

@@ -27,7 +27,9 @@ QUESTIONS = 6
 NUM_CHOICES = 4
 PLURALS = {shape: f"{shape}es" if shape.endswith("s") else f"{shape}s" for shape in SHAPES}
 NUMBERS = ("0", "1", "2", "3", "4")
-SIDES = {"left of": lambda one, other: one.x < other.x, "above": lambda one, other: one.y < other.y}
+SIDES = {"left of": "x", "above": "y"}
+CLEAR = 3.0
+"""Pixels by which two things differ, where it is asked which is further to a side."""
 Asked = tuple[str, str, str]
 """A question, its answer, and the reason, which is a sentence about the scene."""
 Random = np.random.Generator
@@ -92,7 +94,10 @@ def _side(scene: Scene, random: Random) -> Asked | None:
         return None
     one, other = (scene.things[place] for place in random.permutation(len(scene.things))[:2])
     side = one_of(random, list(SIDES))
-    answer = "yes" if SIDES[side](one, other) else "no"
+    ahead = getattr(other, SIDES[side]) - getattr(one, SIDES[side])
+    if abs(ahead) < CLEAR:
+        return None
+    answer = "yes" if ahead > 0 else "no"
     return f"is the {one.name} {side} the {other.name}?", answer, said_of(one)
 
 
