@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..data.batch import Batch, Tags, Tokens, Values
+from ..data.batch import Batch, Images, Regions, Tags, Tokens, Values
 from ..data.choices import ChoiceStore
 from ..data.examples import ExampleStore
 from ..data.masking import MaskedStore, Masking
@@ -21,6 +21,7 @@ from ..data.numbers import NumberStore
 from ..data.pair_store import PairStore
 from ..data.row_store import RowStore
 from ..data.schema import (
+    CAPTION,
     CHOICE,
     LABEL,
     LABELS,
@@ -34,6 +35,7 @@ from ..data.schema import (
     TAG,
     VECTOR,
 )
+from ..data.seen_store import SeenStore
 from ..data.span_store import SpanStore
 from ..data.store import TokenStore
 from ..data.text_examples import TextStore
@@ -41,7 +43,7 @@ from ..data.text_examples import TextStore
 NUM_ROWS = 6
 MAX_STEPS = 32  # of a row; a model is stepped through each of them
 PADDING = 3  # steps behind the longest row, so that every row is padded
-MASKS = {Tokens: "is_token", Values: "is_step", Tags: "is_word"}
+MASKS = {Tokens: "is_token", Values: "is_step", Tags: "is_word", Images: "is_step", Regions: "is_region"}
 """Where each kind of field keeps which of its places are padding."""
 
 
@@ -77,6 +79,14 @@ def _of_tagged(store: TextStore, longest: int) -> Iterator[Batch]:
     """Rows of different lengths that have words and fit; the shortest of these where none fits."""
     order = np.argsort(store.lengths, kind="stable")
     order = order[store.main.ids.lengths[order] > 0]
+    fitting = order[: max(1, int((store.lengths[order] <= longest).sum()))]
+    for place in np.unique(np.linspace(0, len(fitting) - 1, NUM_ROWS).astype(int)):
+        yield store.batch(fitting[place : place + 1])
+
+
+def _of_captions(store: SeenStore, longest: int) -> Iterator[Batch]:
+    """Pictures with captions, from the shortest to the longest that fits."""
+    order = np.argsort(store.lengths, kind="stable")
     fitting = order[: max(1, int((store.lengths[order] <= longest).sum()))]
     for place in np.unique(np.linspace(0, len(fitting) - 1, NUM_ROWS).astype(int)):
         yield store.batch(fitting[place : place + 1])
@@ -145,6 +155,7 @@ CUTS: dict[str, Callable[[Any, int], Iterator[Batch]]] = {
     VECTOR: _of_examples,
     SPAN: _of_questions,
     CHOICE: _of_choices,
+    CAPTION: _of_captions,
 }
 """By the kind of the main target: how rows of at most so many steps are cut from a store."""
 
