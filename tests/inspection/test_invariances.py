@@ -26,8 +26,10 @@ from seqwise.data.schema import (
     NEXT_TOKEN,
     NEXT_VALUES,
     NUMBER,
+    PICTURE,
     RECONSTRUCTION,
     SEQUENCE,
+    SEQUENCES,
     SPAN,
     TAG,
     VECTOR,
@@ -65,7 +67,14 @@ DATA = {
     SPAN: "rooms",
     CHOICE: "choices.jsonl",
 }
-RUNS = [(name, kind) for name, row in MODELS.items() for kind in row.learns if kind != VECTOR]  # models/test_vectors
+PICTURES = "digits8x8"
+RUNS = [
+    (name, kind)
+    for name, row in MODELS.items()
+    for kind in row.learns
+    if kind != VECTOR  # models/test_vectors
+    and (row.can_read(*SEQUENCES) or (row.can_read(frozenset({"images"})) and kind in (LABEL, PICTURE)))
+]
 NAMES = [check.name for check in CHECKS]
 ANSWERS = {"causality", "stepping"}  # of a whole sequence, which has no next step
 LEFT_OUT: dict[str, set[str]] = {
@@ -76,6 +85,7 @@ LEFT_OUT: dict[str, set[str]] = {
     MASKED_TOKEN: ANSWERS,
     SPAN: ANSWERS,
     CHOICE: ANSWERS,
+    PICTURE: {*ANSWERS, "sums"},
     NEXT_VALUES: {"sums"},
 }
 """What does not apply, by the kind of target."""
@@ -107,12 +117,13 @@ def make_run(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], P
         if path.exists():
             return path
         is_counted = MODELS[family].learns[kind] == "counting"
-        file = folder / ("labels.csv" if is_counted and kind == LABEL else DATA[kind])
+        file = folder / ("labels.csv" if is_counted and kind == LABEL else DATA.get(kind, ""))
         overrides = SETTINGS.get(family, ["model.model_dim=8"])
         budget = {} if is_counted else {"steps": 2}
         overrides = [*overrides, "model.characters=none"] if kind == TAG and not is_counted else overrides
         task = "reconstruct" if kind == RECONSTRUCTION else None
-        source = file if file.exists() else DATA[kind]
+        source = file if file.exists() else DATA.get(kind, "")
+        source = source if MODELS[family].can_read(*SEQUENCES) else PICTURES
         found = train(source, family, out=path, task=task, overrides=overrides, **budget)
         if isinstance(found.model, nn.Module):
             for weight in found.model.parameters():

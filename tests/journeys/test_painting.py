@@ -52,3 +52,21 @@ def test_a_run_that_looks_is_trained_scored_and_answers(terminal: Any) -> None:
     assert "--out goes with runs that paint, and run does not; drop it." in terminal.refuses(
         "generate", "run", "--out", "page"
     )
+
+
+@pytest.mark.parametrize(
+    ("family", "settings", "left_out"),
+    [
+        ("draw", SMALL, "it scores a bound"),
+        ("glimpse", ("--set", "model.num_glimpses=2"), "a whole sequence is answered"),
+    ],
+)
+def test_what_must_not_change_the_numbers_of_a_run_on_pictures_does_not(
+    terminal: Any, family: str, settings: tuple[str, ...], left_out: str
+) -> None:
+    terminal.done(*TRAIN, "--model", family, "--steps", "2", *settings)
+    out, _ = terminal.done("check", "run")
+    assert "FAILED" not in out
+    assert left_out in out
+    for kept in ("padding", "micro-batches", "a saved and loaded model"):
+        assert any(line.startswith("kept") and kept in line for line in out.splitlines()), out

@@ -19,6 +19,7 @@ from .annotated import LabelledRow
 from .batch import Batch, Choices
 from .pair_store import Rows
 from .schema import LabelSpec, Schema, TokenSpec
+from .seen import SeenRow
 from .text_examples import AnswerColumn, TextStore
 
 
@@ -90,7 +91,7 @@ def build_choice_store(rows: Sequence[LabelledRow], schema: Schema, *, where: st
     return ChoiceStore(Rows.of(ids for ids, _ in encoded), {schema.main: answers}, rows, segments, edges=edges)
 
 
-def answer_counts(rows: Sequence[LabelledRow], labels: Sequence[str]) -> list[int]:
+def answer_counts(rows: Sequence[LabelledRow | SeenRow], labels: Sequence[str]) -> list[int]:
     """How often each number is the right one."""
     counts = Counter(row.answer for row in rows)
     return [counts[label] for label in labels]

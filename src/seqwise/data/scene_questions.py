@@ -49,12 +49,12 @@ def said_of(thing: Thing) -> str:
 
 def _color(scene: Scene, random: Random) -> Asked | None:
     thing = scene.only(shape=one_of(random, SHAPES))
-    return thing and (f"what color is the {thing.shape}?", thing.color, said_of(thing))
+    return None if thing is None else (f"what color is the {thing.shape}?", thing.color, said_of(thing))
 
 
 def _shape(scene: Scene, random: Random) -> Asked | None:
     thing = scene.only(color=one_of(random, list(COLORS)))
-    return thing and (f"what shape is the {thing.color} thing?", thing.shape, said_of(thing))
+    return None if thing is None else (f"what shape is the {thing.color} thing?", thing.shape, said_of(thing))
 
 
 def _size(scene: Scene, random: Random) -> Asked:

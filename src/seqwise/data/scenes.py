@@ -120,14 +120,8 @@ class Scene:
 def _hidden(side: str) -> np.ndarray:
     """(S, S) bool: what a curtain at this side covers."""
     covered, third = np.zeros((SIZE, SIZE), dtype=bool), SIZE // 3
-    covered[
-        {
-            "left": np.s_[:, :third],
-            "right": np.s_[:, -third:],
-            "top": np.s_[:third],
-            "bottom": np.s_[-third:],
-        }[side]
-    ] = True
+    shown = covered.T if side in ("left", "right") else covered  # its first rows are where the side begins
+    shown[slice(third) if side in ("left", "top") else slice(-third, None)] = True
     return covered
 
 

@@ -61,7 +61,7 @@ class SeenMaskedStore:
         words, wanted = self._words(tokens, ~hides_regions, matches, draws, masking)
         targets: dict[str, Any] = {"tokens": wanted, "match": Labels(torch.from_numpy(matches.astype(np.int64)))}
         inputs: dict[str, Any] = {"image": image, "tokens": words}
-        if can_hide:
+        if can_hide and isinstance(image, Regions):
             inputs["image"], asked = _regions(image, hides_regions, matches, draws, masking)
             targets |= {"image": asked, "shown": _known(asked)}
         targets["alignment"] = targets["match"]

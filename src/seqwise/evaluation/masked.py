@@ -22,6 +22,7 @@ import torch
 from .. import __version__
 from ..data.batch import Batch, Tokens
 from ..data.masking import MaskedStore, Masking
+from ..layers.stream import Stream
 from ..models.contract import device_of, evaluating
 from ..models.headed import HeadedModel
 from ..wording import counted
@@ -139,9 +140,11 @@ def evaluate_masked(
         for start in range(0, len(rows), SCORED_AT_ONCE):
             chosen = np.arange(start, min(len(rows), start + SCORED_AT_ONCE))
             batch = rows.batch(chosen, masking, (SEED, start)).to(device)
-            found.append(judged(model, batch))
+            stream = model._encode(batch).stream  # read once for both
+            found.append(judged(model, stream, batch))
             if "next" in batch.targets:
-                told = model.predict(batch, "next").answers
+                next_head: Any = model.heads["next"]
+                told = next_head.predict(stream, batch.targets["next"]).answers
                 follows.append((told == batch.targets["next"].ids).cpu().numpy())
         pseudo = _pseudo(model, store, context, device) if with_pseudo else None
     nats, hidden, right = (np.concatenate(column) for column in zip(*found, strict=True))
@@ -149,10 +152,10 @@ def evaluate_masked(
     return MaskedScore(nats, hidden, right, np.concatenate(follows) if follows else None, **more, scored=scored)
 
 
-def judged(model: HeadedModel, batch: Batch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def judged(model: HeadedModel, stream: Stream, batch: Batch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Nats, hidden tokens and right ones of each row."""
     wanted = batch.targets["tokens"]
-    stream, head = model._encode(batch).stream, model.main_head
+    head = model.main_head
     log_probs = head.score(stream, wanted).double()
     best = torch.zeros_like(wanted.ids)
     best[wanted.is_scored] = head.logits(stream.hidden[wanted.is_scored]).argmax(dim=-1)  # type: ignore[attr-defined]

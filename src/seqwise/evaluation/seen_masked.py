@@ -100,7 +100,7 @@ def evaluate_seen_masked(
         for start in range(0, len(store), SCORED_AT_ONCE):
             chosen = np.arange(start, min(len(store), start + SCORED_AT_ONCE))
             batch = store.batch(chosen, masking, (SEED, start)).to(device)
-            found.append(judged(model, batch))
+            found.append(judged(model, model._encode(batch).stream, batch))
             matched.append((model.predict(batch, "match").answers == batch.targets["match"].ids).cpu().numpy())
             if "image" in batch.targets:
                 error, _ = model.score(replace(batch, targets={"image": batch.targets["image"]}))

@@ -22,8 +22,9 @@ import torch
 from torch import Tensor, nn
 
 from ..data.batch import Batch, Tokens, Values
-from ..data.schema import LABELS, VECTOR, Schema
-from ..models.contract import Answerer, Learns, Model, evaluating, in_64_bits
+from ..data.schema import BOUNDS, LABELS, VECTOR, Schema
+from ..data.seen_store import SeenStore
+from ..models.contract import Answerer, Learns, Model, evaluating, in_64_bits, noise_for
 from ..run import Run
 from .real_rows import padded_together, real_rows
 
@@ -69,6 +70,7 @@ class Subject:
         self.run, self.model, self.schema = run, model, run.schema
         self.precise = in_64_bits(model)
         """The same in 64 bits."""
+        store = store.with_noise(noise_for(model)) if isinstance(store, SeenStore) else store
         self.plain_rows = real_rows(run.schema.kind, store, model.context)
         self.rows = [row.in_64_bits() for row in self.plain_rows]
         """Each alone and without padding."""
@@ -249,6 +251,8 @@ def sums(subject: Subject) -> Found:
     gaps = []
     if subject.schema.kind == VECTOR:
         return "it gives vectors, which are no probabilities"
+    if subject.schema.kind in BOUNDS:
+        return "it scores a bound, which is no likelihood"
     if subject.schema.kind == LABELS:
         return "each label is right or wrong by itself, so that their probabilities have no sum to keep"
     for row in subject.rows:

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from ..data.batch import Batch, Images, Regions, Tags, Tokens, Values
+from ..data.binarised import scored_batch
 from ..data.choices import ChoiceStore
 from ..data.examples import ExampleStore
 from ..data.masking import MaskedStore, Masking
@@ -29,6 +30,7 @@ from ..data.schema import (
     NEXT_TOKEN,
     NEXT_VALUES,
     NUMBER,
+    PICTURE,
     RECONSTRUCTION,
     SEQUENCE,
     SPAN,
@@ -44,7 +46,7 @@ NUM_ROWS = 6
 MAX_STEPS = 32  # of a row; a model is stepped through each of them
 PADDING = 3  # steps behind the longest row, so that every row is padded
 MASKS = {Tokens: "is_token", Values: "is_step", Tags: "is_word", Images: "is_step", Regions: "is_region"}
-"""Where each kind of field keeps which of its places are padding."""
+"""Where each kind of field keeps which of its places are padding; what has no steps has none."""
 
 
 def real_rows(kind: str, store: Any, context: int | None) -> list[Batch]:
@@ -92,13 +94,22 @@ def _of_captions(store: SeenStore, longest: int) -> Iterator[Batch]:
         yield store.batch(fitting[place : place + 1])
 
 
-def _of_examples(store: ExampleStore | TextStore, longest: int) -> Iterator[Batch]:
-    """Beginnings of examples, with the answers of the whole."""
+def _of_examples(store: ExampleStore | TextStore | SeenStore, longest: int) -> Iterator[Batch]:
+    """Beginnings of examples, with the answers of the whole; pictures as they are."""
     chosen = np.unique(np.linspace(0, len(store) - 1, NUM_ROWS).astype(int))
+    if isinstance(store, SeenStore):
+        yield from (store.batch(np.array([row])) for row in chosen)
+        return
     lengths = _lengths(min(longest, int(store.lengths.max())))
     for example, length in zip(chosen, lengths, strict=False):
         batch = store.batch(np.array([example]))
         yield Batch({name: _cut(field, length) for name, field in batch.inputs.items()}, batch.targets)
+
+
+def _of_pictures(store: SeenStore, longest: int) -> Iterator[Batch]:
+    """In black and white, as they are scored."""
+    for row in np.unique(np.linspace(0, len(store) - 1, NUM_ROWS).astype(int)):
+        yield scored_batch(store, np.array([row]), seed=0)
 
 
 def _of_choices(store: ChoiceStore, longest: int) -> Iterator[Batch]:
@@ -156,6 +167,7 @@ CUTS: dict[str, Callable[[Any, int], Iterator[Batch]]] = {
     SPAN: _of_questions,
     CHOICE: _of_choices,
     CAPTION: _of_captions,
+    PICTURE: _of_pictures,
 }
 """By the kind of the main target: how rows of at most so many steps are cut from a store."""
 
@@ -181,6 +193,9 @@ def _padded(rows: Sequence[Any], context: int | None) -> Any:
     """Fields of one row each as one field. Behind the end of a row its beginning stands again: what padding holds is
     like anything else, and should not be looked at."""
     longest = max(row.shape[1] for row in rows)
+    is_still = isinstance(rows[0], Images) and longest == 1
+    if is_still or type(rows[0]) not in MASKS:
+        return _joined(rows)
     width = longest + PADDING if context is None else max(longest, min(context, longest + PADDING))
     return _joined([_with_padding(row, width) for row in rows])
 

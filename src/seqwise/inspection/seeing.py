@@ -74,7 +74,7 @@ def picture_at(run: Inspectable, options: InspectOptions) -> tuple[Images | Regi
     if options.row >= len(store):
         raise DataError(f"the part has {counted(len(store), 'row')}; there is none with the number {options.row:,}.")
     row = store.rows[options.row]
-    where = f"row {options.row:,} of the held-out part: {', '.join(row.frames[:3])}"
+    where = f"row {options.row:,} of the held-out part: {_name_of(row)}"
     return store.pictures.field(store.picture_of[options.row : options.row + 1]), row, where
 
 
@@ -114,7 +114,13 @@ def _shown(field: Images | Regions, row: SeenRow) -> Picture:
     frames = None
     if isinstance(field, Images):
         frames = field.pixels[0].permute(0, 2, 3, 1).contiguous().cpu().numpy()  # (F, H, W, C)
-    return Picture(", ".join(row.frames[:3]) + (", …" if len(row.frames) > 3 else ""), frames)
+    return Picture(_name_of(row), frames)
+
+
+def _name_of(row: SeenRow) -> str:
+    """A picture by its name, a clip by that of its first frame."""
+    more = len(row.frames) - 1
+    return row.frames[0] + (f" and {counted(more, 'frame')} more" if more else "")
 
 
 # -- labels of pictures, answers to questions --------------------------------------------------------------------------

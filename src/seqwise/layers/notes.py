@@ -4,6 +4,7 @@ In training and serving nobody looks, and a note costs one look at an empty tupl
 it reaches the recorder, and layers whose fast kernels hide what is inside take their plain path: `is_recorded()`.
 
 What is noted has its time in a fixed place: (B, D) is one step, (B, T, D) a segment, (B, H, T, S) attention of H heads.
+What is shown over a picture is listed in inspection/picture_maps.py and glimpses.py.
 """
 
 from __future__ import annotations

@@ -247,7 +247,7 @@ def _choose_sizes(
         rows = min(len(stores["train"]), settings["training"].get("train_examples") or len(stores["train"]))
         tuning = None if rule is None else rule(base, rows)
         has_adapter = asked.get("adapter", "none") != "none"
-        of_eyes = {name: model[name] for name in ("widths", "eye_stride") if name in model}
+        of_eyes: dict[str, Any] = {name: model[name] for name in ("widths", "eye_stride") if name in model}
         model, training = with_base(base, (model, training), schema, tuning, has_adapter=has_adapter)
         if base.config.model_name != request.model:  # which had no eyes
             model |= of_eyes
