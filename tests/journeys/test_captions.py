@@ -84,6 +84,12 @@ def run(arguments: list[str]) -> None:
     app(arguments, standalone_mode=False)
 
 
+def test_what_every_model_should_keep_is_kept(trained: TrainedRun) -> None:
+    found = trained.check()
+    assert len([one for one in found if one.difference is not None]) >= 5
+    assert all(one.difference is None or one.is_kept for one in found), found
+
+
 def test_what_cannot_be_described_is_told(trained: TrainedRun, tmp_path: Path) -> None:
     (tmp_path / "broken.png").write_bytes(b"no picture at all")
     for name, sentence in (("missing.png", "missing.png: no such file"), ("broken.png", "broken.png")):
