@@ -37,7 +37,6 @@ from seqwise.errors import ConfigError, DataError
 from seqwise.inspection import record
 from seqwise.layers.int8 import to_int8
 from seqwise.models import MODELS
-from seqwise.models import engine as engine_module
 from seqwise.models.adapters import adapt
 from seqwise.models.contract import State, select_rows
 from seqwise.models.engine import ROWS_SETTING, SETTING, Compiles, Use, compiled_step, engine, max_rows
@@ -397,14 +396,6 @@ def test_the_number_of_rows_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(ROWS_SETTING, "-1")
     with pytest.raises(ConfigError, match=r"SEQWISE_ENGINE_ROWS=-1 should be a number of rows, 0 or more\."):
         compiled_step(model, 1)
-
-
-@pytest.mark.parametrize(("processor", "rows"), [("znver5", 512), ("sapphirerapids", 64), ("", 64)])
-def test_the_number_of_rows_is_that_of_the_processor(
-    processor: str, rows: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(engine_module, "get_host_cpu_name", lambda: processor)
-    assert engine_module._rows_of_processor.__wrapped__() == rows
 
 
 @pytest.mark.parametrize(("use", "is_taken"), [("on", True), ("off", False), ("auto", True)])

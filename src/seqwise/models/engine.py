@@ -22,13 +22,11 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any, Literal, Protocol, cast, get_args, runtime_checkable
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
-from llvmlite.binding import get_host_cpu_name
 from torch import Tensor, nn
 
 from ..errors import ConfigError
@@ -46,9 +44,7 @@ from .texts import Texts
 Use = Literal["auto", "on", "off"]
 NO_LIMIT = 1 << 40  # steps
 SETTING, ROWS_SETTING = "SEQWISE_ENGINE", "SEQWISE_ENGINE_ROWS"
-MAX_ROWS, MAX_ROWS_OF = 64, {"znver": 512}
-"""Up to here compiled steps were faster than torch at every size tried; and by the beginning of what LLVM calls the
-processor: on AMD's, torch's products (MKL) reach half of what they do elsewhere (docs/lab-notebook.md)."""
+MAX_ROWS = 64  # up to here compiled steps were faster than torch at every size tried (docs/lab-notebook.md)
 KINDS = (torch.float32, torch.complex64, torch.int8)  # of weights that are read
 CHUNK = 0.05  # seconds until Python is asked again: for who reads along, and for Ctrl-C
 FIRST_TOKENS = 8  # while it is not known how long one takes
@@ -351,13 +347,7 @@ def max_rows() -> int:
         if not asked.isdecimal():
             raise ConfigError(f"{ROWS_SETTING}={asked} should be a number of rows, 0 or more.")
         return int(asked)
-    return _rows_of_processor()
-
-
-@cache
-def _rows_of_processor() -> int:
-    name = get_host_cpu_name()
-    return next((rows for begins, rows in MAX_ROWS_OF.items() if name.startswith(begins)), MAX_ROWS)
+    return MAX_ROWS
 
 
 def is_ready(entry: Entry) -> bool:
