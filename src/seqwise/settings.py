@@ -42,8 +42,6 @@ class DataConfig:
     row_tokens: int | None = None
     """Rows to be written again: tokens of a row, at most; longer lines are cut into rows of so many. 100 where not set;
     Dai & Le (2015) used up to 400, which a state takes much longer to learn to hold."""
-    caption_tokens: int | None = None
-    """Captions: tokens of one that is written, at most; found in the training part where not set."""
     fingerprint: str = ""
     """sha256 of the text of all parts."""
     description: str = ""
@@ -66,6 +64,8 @@ class DataConfig:
     frames whose features are given, 80."""
     skip_damaged: bool = False
     """Pictures: leave out those that cannot be read, instead of stopping."""
+    caption_tokens: int | None = None
+    """Captions: tokens of one that is written, at most; found in the training part where not set."""
 
     def __post_init__(self) -> None:
         for name in ("season", "horizon", "row_tokens", "caption_tokens", "stride", "image_size", "max_frames"):

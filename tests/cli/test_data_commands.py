@@ -11,7 +11,16 @@ from typing import Any
 
 import pytest
 
-from seqwise.data.builtin import BUILTIN, CHOICE_TOYS, EXAMPLE_SETS, LABEL_TOYS, PAIR_TOYS, SPAN_TOYS, TAG_TOYS
+from seqwise.data.builtin import (
+    BUILTIN,
+    CHOICE_TOYS,
+    EXAMPLE_SETS,
+    LABEL_TOYS,
+    PAIR_TOYS,
+    SEEN_TOYS,
+    SPAN_TOYS,
+    TAG_TOYS,
+)
 from seqwise.data.public import PUBLIC, PublicData, PublicFile
 
 TEXT = "".join(f"line {i}, which jumps quickly over the lazy dog, box of {i % 9}\n" for i in range(400))
@@ -34,7 +43,7 @@ def test_the_list_names_every_data_set_and_how_to_get_it(terminal: Any) -> None:
     code, out, err = terminal.run("data", "list")
     assert (code, err) == (0, "")
     rows = {line.split()[0]: line for line in out.splitlines()}
-    toys = [*(name for name, _ in PAIR_TOYS.values()), *LABEL_TOYS, *TAG_TOYS, *SPAN_TOYS, *CHOICE_TOYS]
+    toys = [*(name for name, _ in PAIR_TOYS.values()), *LABEL_TOYS, *TAG_TOYS, *SPAN_TOYS, *CHOICE_TOYS, *SEEN_TOYS]
     assert list(rows) == [*BUILTIN, *EXAMPLE_SETS, *toys, *PUBLIC]
     assert rows["python-reference"].endswith("(built in)")
     assert rows["ptb"].endswith("(seqwise data get ptb)")
@@ -44,7 +53,7 @@ def test_the_list_can_be_read_by_a_program(terminal: Any) -> None:
     code, out, err = terminal.run("data", "list", "--json")
     assert (code, err) == (0, "")
     rows = {row["name"]: row for row in json.loads(out)["results"]}
-    toys = [*(name for name, _ in PAIR_TOYS.values()), *LABEL_TOYS, *TAG_TOYS, *SPAN_TOYS, *CHOICE_TOYS]
+    toys = [*(name for name, _ in PAIR_TOYS.values()), *LABEL_TOYS, *TAG_TOYS, *SPAN_TOYS, *CHOICE_TOYS, *SEEN_TOYS]
     assert list(rows) == [*BUILTIN, *EXAMPLE_SETS, *toys, *PUBLIC]
     assert rows["python-source"]["built_in"] is True
     assert rows["ptb"]["at_hand"] is False

@@ -38,7 +38,7 @@ COMMANDS = {
     "fill": ["fill", "hidden", "the [MASK] sat", "--json"],
     "probe": ["probe", "network", "tags.conll", "--split", "valid", "--json"],
 }
-ELSEWHERE = {"compare"}  # takes minutes: tests/comparison/test_compare.py
+ELSEWHERE = {"compare", "ask", "caption"}  # tests/comparison/test_compare.py, test_ask.py, journeys/test_captions.py
 
 
 def options_of(command: Any) -> Iterator[str]:

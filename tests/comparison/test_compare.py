@@ -1107,7 +1107,10 @@ def test_bad_input_is_told_in_one_sentence_and_nothing_is_left(
 def test_tokenizers_go_with_text_only(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("a\n" + "1\n2\n" * 50)
     told = call("compare", tmp_path / "x.csv", "--tokenizers", "char", "--out", tmp_path / "x").sentence()
-    assert told == "--tokenizers goes with text or label or span or choice, and this is taken for numbers; drop it."
+    assert told == (
+        "--tokenizers goes with text or label or span or choice or questions or seen-choice, and this is taken for "
+        "numbers; drop it."
+    )
     assert not (tmp_path / "x").exists()
 
 

@@ -335,7 +335,7 @@ def invalid_utf8(folder: Path) -> None:
 
 def no_text(folder: Path) -> None:
     (folder / "data.txt").mkdir()
-    (folder / "data.txt" / "picture.png").write_bytes(b"\x89PNG")
+    (folder / "data.txt" / "table.xlsx").write_bytes(b"PK")
 
 
 def good_text(folder: Path) -> None:
@@ -348,7 +348,7 @@ def good_text(folder: Path) -> None:
         (empty_file, [], ["data.txt: the file is empty. Give some text"]),
         (one_character, [], ["data.txt: too little text: 1 character in all"]),
         (invalid_utf8, [], ["data.txt: not UTF-8: line 2, byte 14 is 0xff"]),
-        (no_text, [], ["data.txt: no text files", ".png"]),
+        (no_text, [], ["data.txt: no text files", ".xlsx"]),
         (good_text, ["--model", "gtp"], ['unknown model "gtp". Did you mean "gpt"?']),
         (good_text, ["--set", "model.n_layers=2"], ['unknown setting "model.n_layers"', 'mean "model.num_layers"?']),
         (good_text, ["--seed", "-1"], ["seed"]),

@@ -29,7 +29,7 @@ def test_a_run_that_paints_is_trained_scored_and_paints(terminal: Any, tmp_path:
     assert json.loads(out)["results"][0]["pictures"] == 2
     run = TrainedRun(tmp_path / "run")
     assert run.paint(2).shape == (2, 2, 8, 8, 1)
-    with pytest.raises(ConfigError, match=r"run was asked for 0 pictures; a run on paint gives one or more\."):
+    with pytest.raises(ConfigError, match=r"num = 0 should be at least 1\."):
         run.paint(0)
 
 

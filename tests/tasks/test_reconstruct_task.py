@@ -233,7 +233,10 @@ def test_families_that_cannot_are_refused_with_those_that_can(model: str, tmp_pa
     [
         ("model.bidirectional=true", "model.bidirectional reads what is to be predicted"),
         ("data.row_tokens=0", "data.row_tokens = 0 should be at least 1"),
-        ("training.train_examples=5", "training.train_examples goes with texts that have labels, tags or questions"),
+        (
+            "training.train_examples=5",
+            "training.train_examples goes with pictures, and texts that have labels, tags or questions",
+        ),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(setting: str, message: str, tmp_path: Path) -> None:
@@ -254,4 +257,4 @@ def test_nothing_is_continued_and_nothing_ranked(base: TrainedRun, terminal: Ter
     assert "does not go on from a prompt" in terminal.refuses("generate", base.path, "--prompt", "the")
     told = terminal.refuses("compare", source_of(base), "--task", "reconstruct", "--minutes", "1")
     assert "learns a start for other models" in told
-    assert "Tasks that are compared: text, numbers, label, tags, pairs, span, choice." in told
+    assert "Tasks that are compared: text, numbers, label, tags, pairs, span, choice, " in told

@@ -146,11 +146,10 @@ def test_muon_turns_the_filters_of_a_convolution_as_the_matrix_that_they_are() -
     gradient = torch.randn(8, 3, 3, 3)
     config = TrainingConfig(optimizer="muon", weight_decay=0.1)
     for layer in (filters, matrix):
-        optimizers = build_optimizers(nn.Sequential(layer), config)
-        assert len(optimizers) == 1  # nothing is left to AdamW
+        muon = build_optimizers(nn.Sequential(layer, nn.LayerNorm(8)), config)[0]  # the norm is left to AdamW
         for _ in range(2):
             layer.weight.grad = gradient.reshape(layer.weight.shape)
-            optimizers[0].step()
+            muon.step()
     torch.testing.assert_close(filters.weight.flatten(1), matrix.weight)
 
 

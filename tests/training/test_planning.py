@@ -18,6 +18,7 @@ from hypothesis import settings as how
 from hypothesis import strategies as st
 from runs_by_hand import prepare, stop_after
 
+from seqwise.data.schema import BESIDE, CHOICE, MASKED_TOKEN, SEQUENCES, ImageSpec
 from seqwise.errors import ConfigError
 from seqwise.goals.goal import Facts
 from seqwise.models import MODELS, num_parameters
@@ -490,12 +491,24 @@ def test_fewer_tokens_than_none_are_refused() -> None:
 
 @pytest.mark.parametrize(
     ("name", "kind"),
-    [(name, kind) for name, row in MODELS.items() if row.learns_by == "gradients" for kind in row.learns],
+    [
+        (name, kind)
+        for name, row in MODELS.items()
+        if row.learns_by == "gradients"
+        for kind in row.learns
+        if kind not in (*BESIDE, CHOICE, MASKED_TOKEN) or row.can_read(*SEQUENCES)
+    ],
 )
 def test_a_network_gets_narrower_step_by_step_and_each_can_be_built(name: str, kind: str) -> None:
     has_tokens = kind in ("next_token", "sequence")
     facts = Facts(10**5, 60, "char" if has_tokens else "", 1.0, num_columns=2, season=7, length=8)
-    schema = schemas.of_kind(kind, 60 if has_tokens else 2)
+    row = MODELS[name]
+    looks = not row.can_read(*SEQUENCES)
+    size = 60 if has_tokens or kind == "caption" else 2
+    schema = schemas.of_family(name, size) if looks else schemas.of_kind(kind, size)
+    if looks:
+        tokens = 10**5 if "tokens" in schema.inputs else 0
+        facts = replace(facts, picture=schema.input("image", ImageSpec), tokens=tokens)
     row, settings = MODELS[name], suggest(name, kind, facts)[0]
     sizes = []
     while settings is not None:

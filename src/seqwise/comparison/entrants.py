@@ -12,7 +12,7 @@ from ..data.schema import CAPTION, LABEL, MASKED_TOKEN, NEXT_TOKEN, NEXT_VALUES,
 from ..errors import ConfigError, did_you_mean
 from ..models import MODELS, Family
 from ..models.ngram_family import METHODS
-from ..tasks import ALSO_READ_AS, can_do, task_named
+from ..tasks import ALSO_READ_AS, can_do, reads_of, task_named
 
 BY_GRADIENTS = "gradients"
 
@@ -98,7 +98,8 @@ def not_ranked(task: str) -> dict[str, str]:
     """Families that make something else of the same data, each with the reason why they take no part."""
     kinds = [kind for other in ALSO_READ_AS.get(task, ()) for kind in task_named(other).kinds if kind in NOT_RANKED]
     doing = {name for name, row in MODELS.items() if can_do(row, task_named(task))}
-    others = {name: row for name, row in MODELS.items() if name not in doing}
+    reads = reads_of(task_named(task))
+    others = {name: row for name, row in MODELS.items() if name not in doing and row.can_read(*reads)}
     return {name: NOT_RANKED[kind] for name, row in others.items() for kind in kinds if kind in row.learns}
 
 

@@ -114,12 +114,14 @@ def draw(probs, top_k, factors, chance):
     V, total = len(probs), _to_probs(probs, probs.max(), factors[TEMPERATURE])
     if 0 < top_k < V or factors[TOP_P] < 1.0:
         total = _keep_best(probs, top_k if 0 < top_k < V else V, factors[TOP_P], total)
-    threshold, reached = chance * total, 0.0
+    threshold, reached, last = chance * total, 0.0, V - 1
     for token in range(V):
         reached += probs[token]
         if reached > threshold:
             return token
-    return V - 1
+        if probs[token] > 0.0:
+            last = token
+    return last  # sums in another order may end below the threshold
 
 
 @njit(**{**IN_ORDER, "fastmath": {"reassoc", "contract"}})  # but a small temperature has no reciprocal

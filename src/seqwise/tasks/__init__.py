@@ -48,6 +48,7 @@ from .task import ReadsQuestions as ReadsQuestions
 from .task import Task as Task
 from .task import can_do as can_do
 from .task import goal_of as goal_of
+from .task import reads_of as reads_of
 from .text import TextTask
 from .vectors import VectorsTask
 

@@ -68,9 +68,14 @@ class ReadsPictures(Protocol):
         ...
 
 
+def reads_of(task: Task) -> tuple[frozenset[str], ...]:
+    """Kinds of spec that its inputs may be made of."""
+    return task.reads if isinstance(task, ReadsPictures) else SEQUENCES
+
+
 def can_do(row: Family, task: Task) -> bool:
     """Whether a family answers some of what a task may ask for, and reads what it may be made of."""
-    return row.does_some(task.kinds) and row.can_read(*(task.reads if isinstance(task, ReadsPictures) else SEQUENCES))
+    return row.does_some(task.kinds) and row.can_read(*reads_of(task))
 
 
 def goal_of(task: Task, schema: Schema) -> AnyGoal:

@@ -92,9 +92,9 @@ def prepare(
     if tuned := in_words(config, schema):
         tell(tuned)
     weights = _initial_weights(base, (features, encoder), vectors, config, schema, settings["model"], tell)
+    stores = limited(stores, config.training)
     run = Run.create(request.out, config, schema, initial_weights=weights)
-    stores = seen_by_frozen_eyes(run, limited(stores, config.training), on_progress)
-    return Session(run, task, data, stores)
+    return Session(run, task, data, seen_by_frozen_eyes(run, stores, on_progress))
 
 
 def _initial_weights(

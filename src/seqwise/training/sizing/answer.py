@@ -110,7 +110,8 @@ def _picture_sizes(model_name: str, facts: Facts) -> tuple[dict[str, Any], dict[
 def _glimpse_sizes(side: int) -> dict[str, Any]:
     """Patches of about a quarter of the picture, and as many scales as it takes to see most of it dimly."""
     size = min(MAX_GLIMPSE, max(3, round(side / 3.5)))
-    return {"glimpse_size": size, "num_scales": 1 + max(0, math.ceil(math.log2(SEEN_DIMLY * side / size)))}
+    scales = 1 + max(0, math.ceil(math.log2(SEEN_DIMLY * side / size)))
+    return {"model_dim": 256, "glimpse_size": size, "num_scales": scales}
 
 
 def _glimpse_training(facts: Facts) -> dict[str, Any]:

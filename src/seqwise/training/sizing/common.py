@@ -38,6 +38,8 @@ def narrowed(model: dict[str, Any]) -> dict[str, Any] | None:
     for name in ("embed_dim", "feed_forward_dim"):
         if model.get(name):
             narrower[name] = max(8, int(0.75 * model[name]))
+    if "widths" in model:
+        narrower["widths"] = [max(4, int(0.75 * width)) for width in model["widths"]]
     if "memory_dim" in model:  # which is projected to the width, and most of what there is
         narrower["memory_dim"] = max(int(0.6 * model["memory_dim"]), width + 1)
     if "num_filters" in model:

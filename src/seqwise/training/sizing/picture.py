@@ -12,7 +12,8 @@ SMALL = 12  # pixels: below, a window is about as large as the picture
 
 def sizes(model_name: str, facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
     assert isinstance(facts.picture, ImageSpec)
-    model = {"attention": max(facts.picture.height, facts.picture.width) > SMALL}
+    model: dict[str, Any] = {"model_dim": 256}
+    model["attention"] = max(facts.picture.height, facts.picture.width) > SMALL
     training = {
         "batch_size": max(1, min(128, facts.train_tokens // 8)),
         "optimizer": "adamw",
