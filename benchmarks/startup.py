@@ -1,5 +1,7 @@
-"""How long `--help` takes, for every command; and the first token of a text, in a process that begins: with compiled
-steps, whose code is on disk, and without them.
+"""How long `--help` takes, and the first token of a text.
+
+The help of every command; the first token in a process that begins, with compiled steps, whose code is on disk, and
+without them.
 
     python -m benchmarks.startup [tokens]
 """
