@@ -22,7 +22,7 @@ from seqwise.data.schema import (
 )
 from seqwise.errors import ConfigError
 from seqwise.inspection import record
-from seqwise.layers.co_attention import CoAttention
+from seqwise.layers.co_attention import CoAttention, Looking
 from seqwise.models import MODELS
 from seqwise.models.crossmodal import SHAPES, with_area, with_whole
 from seqwise.text.symbols import SymbolTokenizer
@@ -117,7 +117,7 @@ def influence(function: Any, words: torch.Tensor, regions: torch.Tensor) -> torc
 
 def test_within_co_attention_words_see_regions_and_no_other_word() -> None:
     torch.manual_seed(0)
-    look = CoAttention(8, 2, feed_forward_dim=16, activation="gelu", epsilon=1e-12, dropout=0.0)
+    look = CoAttention(lambda: Looking(8, 2, feed_forward_dim=16, activation="gelu", epsilon=1e-12, dropout=0.0))
     for parameter in look.parameters():
         torch.nn.init.normal_(parameter, std=0.5)
     found = influence(lambda w, r: look(w, r, None, None), torch.randn(1, T, 8), torch.randn(1, N, 8))
@@ -129,7 +129,9 @@ def test_within_co_attention_words_see_regions_and_no_other_word() -> None:
 @torch.no_grad()
 def test_co_attention_is_what_a_loop_over_places_gives() -> None:
     torch.manual_seed(0)
-    look = CoAttention(6, 2, feed_forward_dim=None, activation="gelu", epsilon=1e-12, dropout=0.0).double()
+    look = CoAttention(
+        lambda: Looking(6, 2, feed_forward_dim=None, activation="gelu", epsilon=1e-12, dropout=0.0)
+    ).double()
     words, regions = torch.randn(2, T, 6).double(), torch.randn(2, N, 6).double()
     is_region = torch.tensor([[True, True, True], [True, False, True]])
     found = look(words, regions, None, is_region[:, None, None])

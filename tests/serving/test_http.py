@@ -230,6 +230,7 @@ def test_how_the_server_is(address: str, client: Any) -> None:
     assert values['seqwise_requests_total{route="/v1/completions",status="200"}'] >= 1
     assert values['seqwise_first_token_seconds_count{run="poems"}'] >= 1
     assert values['seqwise_running{run="poems"}'] == 0
+    assert values['seqwise_prompt_tokens_read_total{run="poems"}'] >= 1
 
 
 def test_every_route_is_described_and_every_description_is_a_route(address: str) -> None:
@@ -370,6 +371,23 @@ def test_who_hangs_up_makes_room_for_others(served_runs: dict[str, Path]) -> Non
         for thread in waiting:
             thread.join(30)
             assert not thread.is_alive()
+
+
+def test_a_stream_that_takes_too_long_says_so_in_its_last_event(served_runs: dict[str, Path]) -> None:
+    limits = Limits(max_tokens=1_000_000, seconds=1.5)
+    with serving({"gpt": served_runs["gpt"]}, limits=limits) as (address, _):
+        pieces = seqwise.connect(address).stream("a", max_tokens=1_000_000, seed=1)
+        assert next(pieces)
+        with pytest.raises(ServerError, match="took longer than a request may"):
+            list(pieces)
+
+
+def test_answers_that_are_asked_for_in_other_ways_are_not_mixed_up(address: str) -> None:
+    """Forecasts of other lengths, all at once."""
+    waves, series = seqwise.connect(address, "waves"), [float(n % 7) for n in range(40)]
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda horizon: waves.forecast(series, horizon=horizon), [1, 2, 3] * 5))
+    assert [len(each["middle"]) for each in found] == [1, 2, 3] * 5
 
 
 def test_a_server_that_stops_finishes_what_it_took(served_runs: dict[str, Path]) -> None:

@@ -12,6 +12,8 @@ Shapes: B batch, T words, N regions, S of either, D model width.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from torch import Tensor, nn
 
 from .dropout import Dropout
@@ -53,28 +55,10 @@ class Looking(nn.Module):
 
 
 class CoAttention(nn.Module):
-    def __init__(
-        self,
-        model_dim: int,
-        num_heads: int,
-        *,
-        feed_forward_dim: int | None,
-        activation: str,
-        epsilon: float,
-        dropout: float,
-    ):
+    def __init__(self, look: Callable[[], Looking]):
+        """`look` makes one for each side."""
         super().__init__()
-        self.words, self.regions = (
-            Looking(
-                model_dim,
-                num_heads,
-                feed_forward_dim=feed_forward_dim,
-                activation=activation,
-                epsilon=epsilon,
-                dropout=dropout,
-            )
-            for _ in range(2)
-        )
+        self.words, self.regions = look(), look()
 
     def forward(
         self, words: Tensor, regions: Tensor, word_mask: Tensor | None, region_mask: Tensor | None

@@ -37,7 +37,7 @@ from torch import Tensor, nn
 from ..data.batch import Images, Regions, Tokens
 from ..data.schema import CHOICE, LABEL, Schema, TokenSpec, vector_schema
 from ..errors import ConfigError
-from ..layers.co_attention import CoAttention
+from ..layers.co_attention import CoAttention, Looking
 from ..layers.dropout import Dropout
 from ..layers.stream import Stream
 from .bert import BERTBody, BERTConfig, Block
@@ -191,12 +191,14 @@ SHAPES: dict[str, type[TwoStreams | ThreeEncoders | OneStream]] = {
 
 def _look(config: CrossmodalConfig, *, feed_forward_dim: int | None) -> CoAttention:
     return CoAttention(
-        config.model_dim,
-        config.num_heads,
-        feed_forward_dim=feed_forward_dim,
-        activation=config.activation,
-        epsilon=config.norm_epsilon,
-        dropout=config.dropout,
+        lambda: Looking(
+            config.model_dim,
+            config.num_heads,
+            feed_forward_dim=feed_forward_dim,
+            activation=config.activation,
+            epsilon=config.norm_epsilon,
+            dropout=config.dropout,
+        )
     )
 
 

@@ -17,16 +17,15 @@ from starlette.exceptions import HTTPException
 
 from .. import __version__
 from ..errors import SeqwiseError
-from .batching import FullError, LateError
 from .guard import Guard, Rules, error_object
-from .hosting import Hosting, UnknownRunError
+from .hosting import Hosting
 from .metrics import Metrics
 from .openai_routes import openai_routes
 from .own_routes import own_routes, watching_routes
+from .refusals import status_of
 
 ABOUT = "Runs of seqwise over HTTP: texts go on, rows are labelled, sources translated, series forecast."
 RETRY_AFTER = "1"  # seconds
-STATUS: dict[type[Exception], int] = {FullError: 429, LateError: 408, UnknownRunError: 404}
 
 
 def create_app(hosting: Hosting, rules: Rules, *, metrics: Metrics | None = None, log: Any = None) -> Guard:
@@ -58,7 +57,7 @@ def create_app(hosting: Hosting, rules: Rules, *, metrics: Metrics | None = None
 
 async def _told(request: Request, error: Exception) -> JSONResponse:
     """What people can do wrong is told as it stands."""
-    status = next((status for kind, status in STATUS.items() if isinstance(error, kind)), 400)
+    status = status_of(error)
     headers = {"Retry-After": RETRY_AFTER} if status == 429 else None
     code = "model_not_found" if status == 404 else None
     return JSONResponse(error_object(str(error), status, code=code), status, headers)

@@ -1,6 +1,6 @@
 """Questions that are answered all at once: those that come while others are being answered are joined.
 
-    joined = Joined(lambda texts: run.answer_texts(texts))
+    joined = Joined(lambda texts, how: run.answer_texts(texts), worker)
     answers = await joined.ask(["a fine film"])
 
 One thread for each run, so a model is never used twice at once.
@@ -22,20 +22,20 @@ MAX_JOINED = 256  # questions that are answered side by side
 
 class Joined:
     def __init__(
-        self, answer: Callable[[list[Any]], Sequence[Any]], worker: ThreadPoolExecutor, max_waiting: int = 4096
+        self, answer: Callable[[list[Any], Any], Sequence[Any]], worker: ThreadPoolExecutor, max_waiting: int = 4096
     ):
         self._answer, self._worker, self._max_waiting = answer, worker, max_waiting
-        self._waiting: list[tuple[list[Any], asyncio.Future[list[Any]]]] = []
+        self._waiting: list[tuple[list[Any], Any, asyncio.Future[list[Any]]]] = []
         self._is_running = False
 
-    async def ask(self, questions: Sequence[Any]) -> list[Any]:
-        """The answer to each."""
+    async def ask(self, questions: Sequence[Any], how: Any = None) -> list[Any]:
+        """The answer to each; those that are asked alike, by `how`, are answered side by side."""
         if not questions:
             return []
-        if sum(len(others) for others, _ in self._waiting) + len(questions) > self._max_waiting:
+        if sum(len(others) for others, *_ in self._waiting) + len(questions) > self._max_waiting:
             raise FullError("too many questions wait already; try again later.")
         future: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
-        self._waiting.append((list(questions), future))
+        self._waiting.append((list(questions), how, future))
         if not self._is_running:
             self._is_running = True
             asyncio.get_running_loop().create_task(self._run())
@@ -50,19 +50,21 @@ class Joined:
 
     async def _answer_some(self) -> None:
         """Those that came first, as many as go side by side; where one of several goes wrong, each is asked alone."""
-        taken = [self._waiting.pop(0)]
-        while self._waiting and sum(len(asked) for asked, _ in (*taken, self._waiting[0])) <= MAX_JOINED:
-            taken.append(self._waiting.pop(0))
+        asked, how, future = self._waiting.pop(0)
+        taken, num = [(asked, future)], len(asked)
+        while self._waiting and self._waiting[0][1] == how and num + len(self._waiting[0][0]) <= MAX_JOINED:
+            asked, _, future = self._waiting.pop(0)
+            taken, num = [*taken, (asked, future)], num + len(asked)
         taken = [(asked, future) for asked, future in taken if not future.cancelled()]
         try:
-            found = await self._in_worker([question for asked, _ in taken for question in asked])
+            found = await self._in_worker([question for asked, _ in taken for question in asked], how)
         except Exception as error:
             if len(taken) == 1:
                 _settle(taken[0][1], error=error)
                 return
             for asked, future in taken:
                 try:
-                    _settle(future, answers=await self._in_worker(asked))
+                    _settle(future, answers=await self._in_worker(asked, how))
                 except Exception as own:
                     _settle(future, error=own)
             return
@@ -71,10 +73,10 @@ class Joined:
             _settle(future, answers=found[place : place + len(asked)])
             place += len(asked)
 
-    async def _in_worker(self, questions: list[Any]) -> list[Any]:
+    async def _in_worker(self, questions: list[Any], how: Any) -> list[Any]:
         def work() -> list[Any]:
             with torch.inference_mode():
-                return list(self._answer(questions))
+                return list(self._answer(questions, how))
 
         return await asyncio.get_running_loop().run_in_executor(self._worker, work) if questions else []
 

@@ -14,13 +14,15 @@ import numpy as np
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse, StreamingResponse
 
-from ..errors import ConfigError
+from ..errors import ConfigError, SeqwiseError
 from .batching import Written
 from .chat import chat_prompt
 from .completing import Piece, Prompt, prompt_of, scored, written
+from .guard import error_object
 from .hosting import Hosted, Hosting, check_continues
 from .messages import ChatAsked, CompletionAsked, EmbeddingsAsked, Writing
 from .metrics import Metrics
+from .refusals import status_of
 
 DEFAULT_TOKENS = 16  # of a completion, as OpenAI has it
 DONE = "data: [DONE]\n\n"
@@ -64,7 +66,7 @@ def openai_routes(hosting: Hosting, metrics: Metrics) -> APIRouter:
         """Texts as vectors."""
         texts = [asked.input] if isinstance(asked.input, str) else asked.input
         async with hosting.used(asked.model) as hosted:
-            joined = hosted.join("embed", lambda texts: list(hosted.run.embed(texts)))
+            joined = hosted.join("embed", lambda texts, how: list(hosted.run.embed(texts)))
             vectors = await joined.ask(texts)
         num = sum(len(hosted.run.tokenizer.encode(text)) for text in texts)
         data = [
@@ -247,9 +249,13 @@ class Asking:
 
 
 async def _and_then(first: str, rest: AsyncIterator[str]) -> AsyncIterator[str]:
+    """What goes wrong once a stream has begun has no status any more: it is told as an event."""
     yield first
-    async for event in rest:
-        yield event
+    try:
+        async for event in rest:
+            yield event
+    except SeqwiseError as error:
+        yield _event(error_object(str(error), status_of(error)))
 
 
 def _event(content: dict[str, Any]) -> str:

@@ -26,10 +26,10 @@ def own_routes(hosting: Hosting) -> APIRouter:
         """Labels, tags, translations, spans, hidden words, forecasts: an answer for each input."""
         hosted = hosting.find(asked.model)
         answer = answering(hosted.run)
-        settings = (asked.horizon, asked.beam, asked.num)
+        how = asked.model_copy(update={"inputs": []})
         async with hosting.used(hosted.name):
-            joined = hosted.join(f"predict {settings}", lambda questions: answer(hosted.run, questions, asked))
-            return {"model": hosted.name, "outputs": await joined.ask(asked.inputs)}
+            joined = hosted.join("predict", lambda questions, how: answer(hosted.run, questions, how))
+            return {"model": hosted.name, "outputs": await joined.ask(asked.inputs, how)}
 
     @router.post("/loglikelihood")
     async def loglikelihood(asked: TextsAsked) -> dict[str, Any]:
@@ -105,5 +105,7 @@ def _gauges(hosting: Hosting) -> dict[str, dict[str, float]]:
         "seqwise_waiting": {name: float(found.num_waiting) for name, found in writing.items()},
         "seqwise_running": {name: float(found.num_running) for name, found in writing.items()},
         "seqwise_generated_tokens_total": {name: float(found.counts.tokens) for name, found in writing.items()},
+        "seqwise_prompt_tokens_read_total": {name: float(found.prompts.num_read) for name, found in writing.items()},
+        "seqwise_prompt_tokens_known_total": {name: float(found.prompts.num_known) for name, found in writing.items()},
         "seqwise_steps_total": {name: float(found.counts.steps) for name, found in writing.items()},
     }
