@@ -46,5 +46,8 @@ def served_runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture(scope="session")
 def address(served_runs: dict[str, Path]) -> Iterator[str]:
-    with serving(served_runs, limits=Limits(max_tokens=400, receive_seconds=1.0, max_body=200_000)) as (found, _):
+    with serving(served_runs, limits=Limits(max_tokens=400, seconds=20.0, receive_seconds=1.0, max_body=200_000)) as (
+        found,
+        _,
+    ):
         yield found
